@@ -1,0 +1,1 @@
+"""What answers: engines, speech models, fronts, the metronome."""
