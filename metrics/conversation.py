@@ -1,0 +1,149 @@
+"""What the metrics look at: one dialogue, as it was sent and as it arrived, already decoded.
+
+`harness/derive.py` builds it from an event log and the raw bytes; nothing here knows a protocol.
+All instants are on one monotonic clock, in nanoseconds. Audio is int16 (samples,) mono at `rate_hz`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Pcm = NDArray[np.int16]
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """One inbound message that belongs to a reply's audio.
+
+    t_ns: arrival of the message's last byte · pcm: the whole samples that became complete with it (may be empty: a
+    header, half a sample, or audio that could not be decoded).
+    """
+
+    t_ns: int
+    pcm: Pcm
+
+
+@dataclass(frozen=True, slots=True)
+class TextPiece:
+    """Reply words and when they arrived."""
+
+    t_ns: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answer of the peer.
+
+    created_ns: when the peer said that it began (else its first content) · done_ns: the protocol's end of reply, None
+    where it never came · status: "completed", "cancelled", "failed", "incomplete", or "" without an end ·
+    reason, error_code, message: as the peer gave them · has_tool_call: the output holds a tool call.
+    Packets after `done_ns` are kept here too.
+    """
+
+    id: str
+    created_ns: int
+    packets: tuple[Packet, ...] = ()
+    texts: tuple[TextPiece, ...] = ()
+    done_ns: int | None = None
+    status: str = ""
+    reason: str = ""
+    error_code: str = ""
+    message: str = ""
+    has_tool_call: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SentFrame:
+    """One paced write. due_ns: its last sample's instant · sent_ns: the write returned."""
+
+    due_ns: int
+    sent_ns: int
+    first_sample: int
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class UserTurn:
+    """One utterance as performed.
+
+    start_ns: instant of its first sample · last_sample: n, the last speech sample, index in the utterance ·
+    frames: every frame from the one that holds the utterance's first sample up to the next turn's first (class B: the
+    silence after it too), first_sample counted from the utterance's first (negative where the frame began before it) ·
+    committed_ns: the end-of-turn message was written, None where the protocol has none ·
+    requested_ns: the request for a reply was written · refusal: the peer's error that answered this turn's messages.
+    """
+
+    index: int
+    start_ns: int
+    rate_hz: int
+    samples: int
+    last_sample: int
+    speech_end_ns: int
+    method: str
+    frames: tuple[SentFrame, ...] = ()
+    committed_ns: int | None = None
+    requested_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PeerFault:
+    """The peer broke its protocol, without ending the turn: bad base64, half a sample, an error event …
+
+    kind: short name · fatal: it answered what this turn needed (a refused commit or request), so no reply will come.
+    """
+
+    t_ns: int
+    kind: str
+    detail: str
+    code: str = ""
+    fatal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VadEvent:
+    """The server said that it heard speech start ("started") or stop ("stopped"), or took the turn ("committed")."""
+
+    t_ns: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Why no more came for a turn: the client gave up, or the connection ended.
+
+    outcome: a failed outcome's name, or "" when the dialogue was stopped by the user.
+    """
+
+    t_ns: int
+    turn: int
+    outcome: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """The client's own 5 ms heartbeat was late by lag_ns at t_ns."""
+
+    t_ns: int
+    lag_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """One dialogue. protocol_class: "A", "B", "C" or "D" · rate_hz: of the reply audio."""
+
+    protocol_class: str
+    rate_hz: int
+    ready_ns: int | None
+    turns: tuple[UserTurn, ...]
+    replies: tuple[Reply, ...]
+    faults: tuple[PeerFault, ...] = ()
+    vad: tuple[VadEvent, ...] = ()
+    ends: tuple[End, ...] = ()
+    stalls: tuple[Stall, ...] = ()
+    ended_ns: int | None = None
+    phases_ns: dict[str, int] | None = None

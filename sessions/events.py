@@ -1,0 +1,151 @@
+"""The event log of one dialogue: an immutable, ordered record from which every latency is computed.
+
+One JSON object a line in `events.jsonl`, tagged by `kind`. Instants are `_ns` on the dialogue's monotonic clock. Inbound
+messages stand as they came in `received.bin`; `Received` says where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from sessions.errors import BadFile
+
+LOG_VERSION = 1
+
+
+class Event(msgspec.Struct, frozen=True, tag_field="kind", forbid_unknown_fields=True):
+    """Base of all events."""
+
+
+class Opened(Event, tag="opened"):
+    """First line: what this log is. `wall_time` is for people and is never subtracted."""
+
+    t_ns: int
+    wall_time: str
+    protocol: str
+    protocol_class: str
+    """"A" manual end of turn, "B" server VAD, "C" one request a turn, "D" full duplex."""
+    rate_hz: int
+    """Rate of the audio on the wire, both ways."""
+    version: int = LOG_VERSION
+
+
+class Connected(Event, tag="connected"):
+    """The transport stands. phases: nanoseconds spent in dns, tcp, tls, upgrade (those that happened)."""
+
+    t_ns: int
+    phases: dict[str, int]
+    proxy: str = ""
+    keepalive: str = ""
+
+
+class Ready(Event, tag="ready"):
+    """The session is set up: the user's clock starts."""
+
+    t_ns: int
+    lane_start_ns: int | None = None
+    """Where silence flows (class B): the instant of the lane's sample 0."""
+
+
+class TurnStarted(Event, tag="turn"):
+    """One utterance was put on the user lane.
+
+    start_ns: instant of its first sample · last_sample: index n of its last speech sample at `rate_hz` ·
+    speech_end_ns = start_ns + (n+1)/rate · samples: length of the clip as sent · method: who said where speech ends.
+    """
+
+    turn: int
+    start_ns: int
+    rate_hz: int
+    samples: int
+    last_sample: int
+    speech_end_ns: int
+    method: str
+
+
+class Sent(Event, tag="sent"):
+    """One message was written. `t_ns` is the instant at which the write returned.
+
+    what: "audio", "commit", "request", "cancel" or the message's own type · due_ns: when it was due, if it had a time ·
+    samples, first_sample: audio in the frame and the index of its first sample in the utterance (class A) or on the
+    lane (class B) · turn: the utterance that it belongs to; null for silence between turns · buffered_bytes: what the
+    transport still held after the write.
+    """
+
+    t_ns: int
+    what: str
+    bytes: int
+    due_ns: int | None = None
+    turn: int | None = None
+    first_sample: int = 0
+    samples: int = 0
+    buffered_bytes: int = 0
+
+
+class Received(Event, tag="received"):
+    """One inbound message: t_ns arrival of its last byte, first_ns of its first, place in `received.bin`."""
+
+    t_ns: int
+    first_ns: int
+    offset: int
+    length: int
+    binary: bool = False
+
+
+class GaveUp(Event, tag="gave_up"):
+    """The client stopped waiting for this turn's reply. outcome: one of metrics.outcome's names for failed turns."""
+
+    t_ns: int
+    turn: int
+    outcome: str
+    detail: str
+
+
+class Stall(Event, tag="stall"):
+    """This process's own heartbeat was late by `lag_ns` at `t_ns`."""
+
+    t_ns: int
+    lag_ns: int
+
+
+class Closed(Event, tag="closed"):
+    """The connection's end. by: "us" or "peer" · how: "close" (with a close frame), "reset", "eof", "flood"."""
+
+    t_ns: int
+    by: str
+    how: str
+    code: int = 0
+    reason: str = ""
+
+
+class Ended(Event, tag="ended"):
+    """Last line: the dialogue is over for the client (not before the last arrival that it waited for)."""
+
+    t_ns: int
+    completed: bool
+    """False when the user stopped the run in the middle."""
+
+
+AnyEvent = Opened | Connected | Ready | TurnStarted | Sent | Received | GaveUp | Stall | Closed | Ended
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(AnyEvent)
+
+
+def encode_log(events: Iterable[AnyEvent]) -> bytes:
+    """The log as JSON lines."""
+    return b"".join(_encoder.encode(event) + b"\n" for event in events)
+
+
+def read_log(path: Path) -> list[AnyEvent]:
+    """All events of `events.jsonl`. Raises `BadFile` with the line that does not fit."""
+    events: list[AnyEvent] = []
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        try:
+            events.append(_decoder.decode(line))
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            raise BadFile(str(path), str(error), line=number) from error
+    return events
