@@ -1,7 +1,7 @@
 """The event log of one dialogue: an immutable, ordered record from which every latency is computed.
 
-One JSON object a line in `events.jsonl`, tagged by `kind`. Instants are `_ns` on the dialogue's monotonic clock. Inbound
-messages stand as they came in `received.bin`; `Received` says where.
+One JSON object a line in `events.jsonl`, tagged by `kind`. Instants are `_ns` on the dialogue's monotonic clock.
+Inbound messages stand as they came in `received.bin`; `Received` says where.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Event(msgspec.Struct, frozen=True, tag_field="kind", forbid_unknown_fields
     """Base of all events."""
 
 
-class Opened(Event, tag="opened"):
+class Opened(Event, frozen=True, tag="opened"):
     """First line: what this log is. `wall_time` is for people and is never subtracted."""
 
     t_ns: int
@@ -33,7 +33,7 @@ class Opened(Event, tag="opened"):
     version: int = LOG_VERSION
 
 
-class Connected(Event, tag="connected"):
+class Connected(Event, frozen=True, tag="connected"):
     """The transport stands. phases: nanoseconds spent in dns, tcp, tls, upgrade (those that happened)."""
 
     t_ns: int
@@ -42,7 +42,7 @@ class Connected(Event, tag="connected"):
     keepalive: str = ""
 
 
-class Ready(Event, tag="ready"):
+class Ready(Event, frozen=True, tag="ready"):
     """The session is set up: the user's clock starts."""
 
     t_ns: int
@@ -50,7 +50,7 @@ class Ready(Event, tag="ready"):
     """Where silence flows (class B): the instant of the lane's sample 0."""
 
 
-class TurnStarted(Event, tag="turn"):
+class TurnStarted(Event, frozen=True, tag="turn"):
     """One utterance was put on the user lane.
 
     start_ns: instant of its first sample · last_sample: index n of its last speech sample at `rate_hz` ·
@@ -66,7 +66,7 @@ class TurnStarted(Event, tag="turn"):
     method: str
 
 
-class Sent(Event, tag="sent"):
+class Sent(Event, frozen=True, tag="sent"):
     """One message was written. `t_ns` is the instant at which the write returned.
 
     what: "audio", "commit", "request", "cancel" or the message's own type · due_ns: when it was due, if it had a time ·
@@ -85,7 +85,7 @@ class Sent(Event, tag="sent"):
     buffered_bytes: int = 0
 
 
-class Received(Event, tag="received"):
+class Received(Event, frozen=True, tag="received"):
     """One inbound message: t_ns arrival of its last byte, first_ns of its first, place in `received.bin`."""
 
     t_ns: int
@@ -95,7 +95,7 @@ class Received(Event, tag="received"):
     binary: bool = False
 
 
-class GaveUp(Event, tag="gave_up"):
+class GaveUp(Event, frozen=True, tag="gave_up"):
     """The client stopped waiting for this turn's reply. outcome: one of metrics.outcome's names for failed turns."""
 
     t_ns: int
@@ -104,14 +104,14 @@ class GaveUp(Event, tag="gave_up"):
     detail: str
 
 
-class Stall(Event, tag="stall"):
+class Stall(Event, frozen=True, tag="stall"):
     """This process's own heartbeat was late by `lag_ns` at `t_ns`."""
 
     t_ns: int
     lag_ns: int
 
 
-class Closed(Event, tag="closed"):
+class Closed(Event, frozen=True, tag="closed"):
     """The connection's end. by: "us" or "peer" · how: "close" (with a close frame), "reset", "eof", "flood"."""
 
     t_ns: int
@@ -121,7 +121,7 @@ class Closed(Event, tag="closed"):
     reason: str = ""
 
 
-class Ended(Event, tag="ended"):
+class Ended(Event, frozen=True, tag="ended"):
     """Last line: the dialogue is over for the client (not before the last arrival that it waited for)."""
 
     t_ns: int
