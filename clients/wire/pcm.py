@@ -22,7 +22,7 @@ class Decoded:
 
 
 def decode_base64(text: str) -> Decoded:
-    """Decode one piece on its own, strictly: standard alphabet, no white space. Missing padding is accepted and noted."""
+    """Decode one piece on its own, strictly: standard alphabet, no white space. Missing padding is only noted."""
     missing = -len(text) % 4
     try:
         raw = text.encode("ascii")

@@ -1,0 +1,236 @@
+"""The run folder: plan, journal, dialogues. Killed at any point it can be read and resumed.
+
+```
+plan.json          what was asked for
+journal.jsonl      one line per finished dialogue, fsynced: the truth about what is done
+audio/<sha>.flac   the user's clips, by content, so that the folder alone can be resumed and rendered again
+dialogues/<id>/    events.jsonl, received.bin, then the files derived from them
+```
+Everything is written beside its place and renamed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import io
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from sessions.errors import BadFile, SetupError
+from sessions.events import AnyEvent, encode_log
+
+PLAN_VERSION = 1
+
+
+class PlannedTurn(msgspec.Struct, frozen=True):
+    """One user turn. audio: content name of the clip in `audio/` (24 kHz) · last_sample: n in that clip."""
+
+    audio: str
+    samples: int
+    last_sample: int
+    method: str
+    text: str = ""
+    start_after: str = "reply"
+    gap_ms: float = 300.0
+
+
+class PlannedScript(msgspec.Struct, frozen=True):
+    name: str
+    sha256: str
+    language: str
+    instructions: str
+    turns: list[PlannedTurn]
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """When to stop waiting, and what makes a turn invalid."""
+
+    lateness_ms: float = 20.0
+    connect_s: float = 15.0
+    reply_s: float = 120.0
+    """From the end of the user's turn to the end of the reply."""
+    idle_s: float = 45.0
+    """Without any message while a reply is awaited."""
+    bytes_per_dialogue: int = 256 * 1024 * 1024
+    unread_ms: float = 200.0
+    """Audio that may wait in the write buffer before the peer counts as not reading."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """All that was asked, with versions. Secrets never stand here: `headers` are names only."""
+
+    created: str
+    target: str
+    protocol: str
+    protocol_class: str
+    turn_detection: str
+    server_vad: dict[str, float]
+    voice: str
+    headers: list[str]
+    scripts: list[PlannedScript]
+    repeat: int
+    warmup: int
+    frame_ms: int
+    rate_hz: int
+    limits: Limits
+    definitions: dict[str, str]
+    """Version of every definition used: metrics, gate, speech end, play-out, statistics."""
+    software: dict[str, str]
+    """duologue, python, platform, event loop, and the packages that touch the clock or the audio."""
+    api_key_env: str = ""
+    weights: dict[str, str] = {}
+    """Which weight files served, by name, where this run started the server itself."""
+    version: int = PLAN_VERSION
+
+
+class JournalLine(msgspec.Struct, frozen=True):
+    """One finished dialogue. number: position in the plan's order · warmup: in no figure."""
+
+    id: str
+    number: int
+    script: str
+    warmup: bool
+    turns: int
+
+
+class RunFolder:
+    """One run on disk. Use `create` or `open`; hold `locked()` while writing."""
+
+    def __init__(self, path: Path, plan: Plan) -> None:
+        self.path = path
+        self.plan = plan
+
+    @classmethod
+    def create(cls, path: Path, plan: Plan) -> RunFolder:
+        """A new run. Raises `SetupError` when the folder already holds one, or cannot be made."""
+        with disk_errors(path):
+            path.mkdir(parents=True, exist_ok=True)
+            if (path / "plan.json").exists():
+                raise SetupError(
+                    f"{path} already holds a run", f"Choose another --out, or go on with it: --resume {path}"
+                )
+            (path / "dialogues").mkdir(exist_ok=True)
+            (path / "audio").mkdir(exist_ok=True)
+            write_atomic(path / "plan.json", msgspec.json.format(msgspec.json.encode(plan), indent=2))
+        return cls(path, plan)
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """An existing run. Raises `SetupError` or `BadFile`."""
+        file = path / "plan.json"
+        if not file.is_file():
+            raise SetupError(f"{path} is not a run folder (no plan.json in it)", "Give the folder that a run printed")
+        try:
+            plan = msgspec.json.decode(file.read_bytes(), type=Plan)
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            raise BadFile(str(file), str(error)) from error
+        if plan.version != PLAN_VERSION:
+            raise BadFile(str(file), f"plan version {plan.version}; this program reads {PLAN_VERSION}", field="version")
+        return cls(path, plan)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Only one process writes a run. Raises `SetupError` when another one does."""
+        with disk_errors(self.path), (self.path / ".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise SetupError(
+                    f"another process is writing the run {self.path}", "Wait for it, or choose another --out"
+                ) from error
+            yield
+
+    def dialogue(self, dialogue_id: str) -> Path:
+        return self.path / "dialogues" / dialogue_id
+
+    def clip(self, name: str) -> Path:
+        return self.path / "audio" / f"{name}.flac"
+
+    def journal(self) -> list[JournalLine]:
+        """What is done, in the order in which it was finished. A torn last line (a kill in mid-write) is not counted."""
+        file = self.path / "journal.jsonl"
+        if not file.exists():
+            return []
+        lines = file.read_bytes().split(b"\n")
+        done = []
+        for number, line in enumerate(lines[:-1], 1):
+            try:
+                done.append(msgspec.json.decode(line, type=JournalLine))
+            except (msgspec.DecodeError, msgspec.ValidationError) as error:
+                raise BadFile(str(file), str(error), line=number) from error
+        return done
+
+    def append_journal(self, line: JournalLine) -> None:
+        """Write one line and wait until it is on disk."""
+        file = self.path / "journal.jsonl"
+        with disk_errors(file):
+            _drop_torn_tail(file)
+            with file.open("ab") as out:
+                out.write(msgspec.json.encode(line) + b"\n")
+                out.flush()
+                os.fsync(out.fileno())
+
+    def write_dialogue(self, dialogue_id: str, events: Iterable[AnyEvent], received: bytes) -> Path:
+        """Put a dialogue's raw record in its place, whole or not at all."""
+        place = self.dialogue(dialogue_id)
+        with disk_errors(place):
+            place.mkdir(parents=True, exist_ok=True)
+            write_atomic(place / "received.bin", received)
+            write_atomic(place / "events.jsonl", encode_log(events))
+        return place
+
+
+def _drop_torn_tail(file: Path) -> None:
+    """Cut what follows the last newline, so that a new line never joins a torn one."""
+    if not file.exists():
+        return
+    with file.open("rb+") as handle:
+        data = handle.read()
+        whole = data.rfind(b"\n") + 1
+        if whole < len(data):
+            handle.truncate(whole)
+
+
+def write_atomic(path: Path, data: bytes | str) -> None:
+    """Write beside the place, wait until it is on disk, rename. A full disk leaves the old file untouched."""
+    raw = data.encode() if isinstance(data, str) else data
+    beside = path.with_name(f".{path.name}.part")
+    try:
+        with io.FileIO(beside, "w") as out:
+            view = memoryview(raw)
+            while view:
+                view = view[out.write(view) or 0 :]
+            os.fsync(out.fileno())
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn the operating system's refusals into one line that names the place and the mend."""
+    try:
+        yield
+    except OSError as error:
+        mends = {
+            errno.ENOSPC: f"The disk is full: free some space, then go on with --resume {_run_of(path)}",
+            errno.EACCES: "Choose a place where you may write",
+            errno.EROFS: "The file system is read-only: choose another place",
+            errno.ENOTDIR: "A part of that path is a file: choose another place",
+            errno.EEXIST: "A file stands where the folder should be: choose another place",
+        }
+        mend = mends.get(error.errno or 0, "")
+        raise SetupError(f"cannot write {path}: {error.strerror or error}", mend) from error
+
+
+def _run_of(path: Path) -> Path:
+    for folder in (path, *path.parents):
+        if (folder / "plan.json").exists():
+            return folder
+    return path
