@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +25,30 @@ class Audio:
 
 
 @dataclass(frozen=True, slots=True)
+class RawAudio:
+    """One packet of reply audio as bytes (int16 little-endian), which may be cut in the middle of a sample."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Text:
-    """Words. `of` is "reply" (what the assistant says; pieces are joined as they are) or "user" (what was understood)."""
+    """Words; pieces are joined as they are.
+
+    of: "reply" (what the assistant says), "user" (what was understood of the user's turn) or "written" (words of the
+    reply that are not spoken).
+    """
 
     text: str
     of: str = "reply"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """The reply asks for a function. arguments: JSON text."""
+
+    name: str
+    arguments: str = "{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +71,7 @@ class Fault:
       "reset"       abort the TCP connection
       "silent"      send nothing more and leave the reply open
       "raw"         send `message` as one text message, untouched
+      "bad_audio"   send `message`, untouched, where the text of an audio packet belongs
       "late_audio"  end the reply as completed; the pieces that follow are still sent
     """
 
@@ -61,7 +81,7 @@ class Fault:
     value: int = 0
 
 
-Piece = Audio | Text | Stage | Fault
+Piece = Audio | RawAudio | Text | ToolCall | Stage | Fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,3 +167,40 @@ class SpeechModelServer(Protocol):
     def voice_detector(self) -> VoiceDetector: ...
 
     async def aclose(self) -> None: ...
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A `SpeechModel` that can be told what was said before, for clients that seed or edit a conversation."""
+
+    def remember(self, role: str, text: str) -> None:
+        """Add a finished line of the conversation without answering it. role: "user", "assistant" or "system"."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionFaults:
+    """How a server misbehaves towards every connection, for tests of clients.
+
+    refuse_status: answer the upgrade with this HTTP status and `refuse_body` · greeting_delay_ms: before the first
+    message · first_messages: text messages sent before the protocol's own greeting · greets: False leaves the greeting
+    out · ignores_settings: never answer the client's session settings · ping_interval_ms: send `ping_message` as a text
+    message this often, 0 for never.
+    """
+
+    refuse_status: int = 0
+    refuse_body: str = ""
+    greeting_delay_ms: int = 0
+    first_messages: tuple[str, ...] = ()
+    greets: bool = True
+    ignores_settings: bool = False
+    ping_interval_ms: int = 0
+    ping_message: str = ""
+
+
+@runtime_checkable
+class Misbehaving(Protocol):
+    """A `SpeechModelServer` that wants its fronts to misbehave."""
+
+    @property
+    def connection_faults(self) -> ConnectionFaults: ...
