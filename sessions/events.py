@@ -65,6 +65,10 @@ class TurnStarted(Event, frozen=True, tag="turn"):
     speech_end_ns: int
     method: str
 
+    @property
+    def t_ns(self) -> int:
+        return self.start_ns
+
 
 class Sent(Event, frozen=True, tag="sent"):
     """One message was written. `t_ns` is the instant at which the write returned.

@@ -82,6 +82,8 @@ class Plan(msgspec.Struct, frozen=True):
     """Version of every definition used: metrics, gate, speech end, play-out, statistics."""
     software: dict[str, str]
     """duologue, python, platform, event loop, and the packages that touch the clock or the audio."""
+    floor: dict[str, float]
+    """This machine's own timing floor before the run, in milliseconds (harness/floor.py)."""
     api_key_env: str = ""
     weights: dict[str, str] = {}
     """Which weight files served, by name, where this run started the server itself."""
@@ -152,7 +154,7 @@ class RunFolder:
         return self.path / "audio" / f"{name}.flac"
 
     def journal(self) -> list[JournalLine]:
-        """What is done, in the order in which it was finished. A torn last line (a kill in mid-write) is not counted."""
+        """What is done, in order of finishing. A torn last line (a kill in mid-write) is not counted."""
         file = self.path / "journal.jsonl"
         if not file.exists():
             return []

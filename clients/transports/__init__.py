@@ -1,0 +1,56 @@
+"""Transports move messages and stamp them; they know no protocol."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One inbound message. t_ns: arrival of its last byte · first_ns: of its first, both before any parsing."""
+
+    data: bytes
+    t_ns: int
+    first_ns: int
+    binary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How the transport came to stand. phases_ns: dns, tcp, tls, upgrade, those that happened."""
+
+    connected_ns: int
+    phases_ns: dict[str, int] = field(default_factory=dict)
+    proxy: str = ""
+    keepalive: str = ""
+
+
+class Transport(Protocol):
+    """A connection that stamps. Messages that arrive are kept, in order, whether or not anybody receives them."""
+
+    connection: Connection
+
+    async def send(self, text: str) -> int:
+        """Write one text message; the instant at which the write returned. Raises `TransportError`."""
+        ...
+
+    async def receive(self) -> Message:
+        """The next message. Raises `ConnectionClosed`, `ConnectionReset` or `Flood` once all were taken."""
+        ...
+
+    @property
+    def buffered_bytes(self) -> int:
+        """What the write buffer still holds."""
+        ...
+
+    @property
+    def last_sign_ns(self) -> int:
+        """When the last byte of any kind arrived, keepalive included."""
+        ...
+
+    async def close(self) -> None:
+        """Close in order, waiting at most a few seconds."""
+        ...
+
+    def abort(self) -> None: ...

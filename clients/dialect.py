@@ -1,0 +1,61 @@
+"""The role that every protocol's client plays, and the options that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from clients.events import Interpreter, Pcm, PeerEvent
+
+CLIENTS: dict[str, str] = {
+    "openai-realtime": "clients.openai_realtime:OpenAIRealtime",
+}
+"""Protocol name → the dialect's class."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """turn_detection: "manual" or "server_vad" · server_vad: settings sent with the latter, milliseconds and levels."""
+
+    turn_detection: str = "manual"
+    server_vad: Mapping[str, float] = field(default_factory=dict)
+    voice: str = ""
+    instructions: str = ""
+    api_key: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """One message to write. what: "commit", "request", "cancel" or the message's own type."""
+
+    what: str
+    text: str
+
+
+class Dialect(Protocol):
+    """One connection's protocol, without I/O: what to write when, and what the answers mean."""
+
+    protocol: str
+    protocol_class: str
+    rate_hz: int
+
+    def url(self, target: str) -> str: ...
+
+    def headers(self) -> dict[str, str]: ...
+
+    def interpreter(self) -> Interpreter: ...
+
+    def opening(self) -> list[Outgoing]:
+        """Written as soon as the transport stands."""
+        ...
+
+    def set_up(self, event: PeerEvent) -> tuple[list[Outgoing], bool]:
+        """During set-up: what to write in answer to `event`; whether the session is ready now."""
+        ...
+
+    def audio(self, pcm: Pcm) -> str: ...
+
+    def end_of_turn(self, turn: int) -> list[Outgoing]: ...
+
+    def cancel(self, turn: int) -> list[Outgoing]: ...

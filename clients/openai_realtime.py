@@ -1,0 +1,183 @@
+"""OpenAI Realtime (GA) as a client speaks it: what to write, and what the answers mean. No I/O."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit, urlunsplit
+
+from clients.dialect import Outgoing, SessionOptions
+from clients.events import (
+    Fault,
+    Pcm,
+    PeerEvent,
+    ReplyAudio,
+    ReplyBegan,
+    ReplyEnded,
+    ReplyText,
+    SessionAccepted,
+    SessionOpened,
+    UserSpeech,
+    UserText,
+)
+from clients.wire import openai_realtime as wire
+from clients.wire.pcm import PcmJoiner
+from sessions.errors import PeerError
+
+DEFAULT_PATH = "/v1/realtime"
+
+
+class OpenAIRealtime:
+    """One connection's dialect."""
+
+    protocol = "openai-realtime"
+    rate_hz = wire.PCM_RATE_HZ
+
+    def __init__(self, options: SessionOptions) -> None:
+        self._options = options
+        self.protocol_class = "A" if options.turn_detection == "manual" else "B"
+
+    @staticmethod
+    def url(target: str) -> str:
+        """The address to dial: a target without a path gets the protocol's usual one."""
+        parts = urlsplit(target)
+        return urlunsplit(parts._replace(path=DEFAULT_PATH)) if parts.path in ("", "/") else target
+
+    def headers(self) -> dict[str, str]:
+        key = self._options.api_key
+        return {"Authorization": f"Bearer {key}"} if key else {}
+
+    def interpreter(self) -> OpenAIRealtimeInterpreter:
+        return OpenAIRealtimeInterpreter()
+
+    def opening(self) -> list[Outgoing]:
+        """Nothing: the server speaks first."""
+        return []
+
+    def set_up(self, event: PeerEvent) -> tuple[list[Outgoing], bool]:
+        """What to write in answer to `event`, and whether the session is ready.
+
+        Raises `PeerError` when the server refuses the session or speaks another dialect.
+        """
+        if isinstance(event, SessionOpened):
+            return [Outgoing("session.update", self._session_update())], False
+        if isinstance(event, Fault):
+            raise self._refusal(event)
+        return [], isinstance(event, SessionAccepted)
+
+    def _session_update(self) -> str:
+        options = self._options
+        return wire.session_update(
+            event_id="session",
+            server_vad=None if options.turn_detection == "manual" else dict(options.server_vad),
+            voice=options.voice,
+            instructions=options.instructions,
+        )
+
+    def _refusal(self, fault: Fault) -> PeerError:
+        if fault.kind == "malformed":
+            return PeerError(
+                f"the server does not speak {self.protocol}: {fault.detail}",
+                mend="Check the address and its path, or the --protocol",
+            )
+        return PeerError(
+            f"the server refused the session: {fault.detail}" + (f" [{fault.code}]" if fault.code else ""),
+            message_type="session.update",
+            code=fault.code,
+            mend="Change --voice or --turn-detection, or the account's rights",
+        )
+
+    def audio(self, pcm: Pcm) -> str:
+        return wire.append(pcm)
+
+    def end_of_turn(self, turn: int) -> list[Outgoing]:
+        """Manual turns: commit and ask for the reply, back to back. With server VAD: nothing."""
+        if self.protocol_class != "A":
+            return []
+        return [
+            Outgoing("commit", wire.commit(f"commit-{turn}")),
+            Outgoing("request", wire.create_response(f"request-{turn}")),
+        ]
+
+    def cancel(self, turn: int) -> list[Outgoing]:
+        return [Outgoing("cancel", wire.cancel_response(f"cancel-{turn}"))]
+
+
+class OpenAIRealtimeInterpreter:
+    """Server messages in, events out; keeps each reply's half sample."""
+
+    def __init__(self) -> None:
+        self._joiners: dict[str, PcmJoiner] = {}
+        self._known: set[str] = set()
+
+    def feed(self, data: bytes) -> list[PeerEvent]:
+        event = wire.decode_server(data)
+        match event:
+            case wire.AudioDelta():
+                return self._audio(event)
+            case wire.ResponseDone():
+                return self._done(event)
+            case wire.ResponseCreated(reply):
+                return self._began(reply)
+            case wire.TranscriptDelta(reply, text) | wire.TextDelta(reply, text):
+                return [*self._began(reply), ReplyText(reply, text)]
+            case wire.ToolCall(reply):
+                return self._began(reply)
+            case wire.Malformed(problem):
+                return [Fault("malformed", problem)]
+            case wire.ErrorEvent():
+                return [
+                    Fault("error", event.message or event.error_type, event.code or event.error_type, event.event_id)
+                ]
+            case _:
+                return _plain(event)
+
+    def _began(self, reply: str) -> list[PeerEvent]:
+        if reply in self._known:
+            return []
+        self._known.add(reply)
+        return [ReplyBegan(reply)]
+
+    def _audio(self, event: wire.AudioDelta) -> list[PeerEvent]:
+        events = self._began(event.response_id)
+        if event.audio.fault:
+            events.append(Fault("base64", event.audio.fault))
+        if event.audio.note:
+            events.append(Fault("note", event.audio.note))
+        if event.audio.data[:4] == b"RIFF" and event.response_id not in self._joiners:
+            events.append(Fault("wav header", "the audio begins with a RIFF header, though the session said raw PCM"))
+        joiner = self._joiners.setdefault(event.response_id, PcmJoiner())
+        pcm = joiner.feed(event.audio.data)
+        return [*events, ReplyAudio(event.response_id, event.item_id, pcm)]
+
+    def _done(self, event: wire.ResponseDone) -> list[PeerEvent]:
+        events = self._began(event.response_id)
+        joiner = self._joiners.get(event.response_id)
+        if joiner is not None and joiner.half_sample:
+            events.append(Fault("half sample", "the reply's audio ends on half a sample"))
+        end = ReplyEnded(
+            reply=event.response_id,
+            status=event.status,
+            reason=event.reason,
+            error_code=event.error_code,
+            message=event.error_message,
+            has_tool_call=event.has_tool_call,
+            text=event.text,
+        )
+        return [*events, end]
+
+
+def _plain(event: wire.ServerEvent) -> list[PeerEvent]:
+    match event:
+        case wire.SessionCreated():
+            return [SessionOpened()]
+        case wire.SessionUpdated():
+            return [SessionAccepted()]
+        case wire.SpeechStarted():
+            return [UserSpeech("started")]
+        case wire.SpeechStopped():
+            return [UserSpeech("stopped")]
+        case wire.Committed():
+            return [UserSpeech("committed")]
+        case wire.UserTranscript(_, text):
+            return [UserText(text)]
+        case _:
+            return []

@@ -1,0 +1,5 @@
+"""`python -m harness` is `duologue`."""
+
+from harness.cli.main import main
+
+main()

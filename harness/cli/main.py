@@ -1,0 +1,105 @@
+"""The command line. Commands load when used, so that `duologue --help` imports nothing heavy."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+
+import click
+
+from sessions.errors import DuologueError
+from sessions.secrets import Secrets
+
+EXIT_NOTHING_MEASURED = 1
+EXIT_SETUP = 2
+EXIT_BUG = 70
+EXIT_INTERRUPTED = 130
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": ("harness.cli.demo:demo", "Start the embedded server and measure it: no key, no GPU."),
+    "measure": ("harness.cli.measure:measure", "Measure a live server over whole spoken dialogues."),
+    "serve": ("harness.cli.serve:serve", "Serve the embedded cascade, or the metronome."),
+    "report": ("harness.cli.report:report", "Rebuild summary and report.html of a run."),
+    "scripts": ("harness.cli.scripts:scripts", "List, show and check session scripts."),
+    "weights": ("harness.cli.weights:weights", "List, fetch and verify model weights."),
+}
+"""Name → (where it is, one line of help)."""
+
+
+class LazyGroup(click.Group):
+    """Knows its commands by name and line; imports one when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            message = f"{error.message.rstrip('.')}.{hint} Known: {', '.join(COMMANDS)}."
+            raise click.UsageError(message, ctx) from error
+
+
+def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        import importlib.metadata
+
+        click.echo(f"duologue {importlib.metadata.version('duologue')}")
+        ctx.exit()
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show it.")
+def cli() -> None:
+    """Measure how a speech-to-speech system holds a conversation, in real time, on one clock.
+
+    \b
+    Example:
+      duologue measure ws://127.0.0.1:8765 --script small-talk --repeat 10
+
+    `duologue demo` shows the whole of it on this machine. Each command explains itself: duologue COMMAND --help
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run and exit: 0 done · 1 nothing could be measured · 2 set-up error · 70 a bug · 130 interrupted."""
+    secrets = Secrets()
+    try:
+        result = cli.main(args=arguments, standalone_mode=False, obj=secrets)
+        code = result if isinstance(result, int) else 0
+    except click.exceptions.Exit as done:
+        code = done.exit_code
+    except click.ClickException as error:
+        click.echo(f"duologue: {secrets.mask(error.format_message())}", err=True)
+        code = EXIT_SETUP
+    except DuologueError as error:
+        click.echo(f"duologue: {secrets.mask(str(error))}", err=True)
+        code = EXIT_SETUP
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("duologue: interrupted", err=True)
+        code = EXIT_INTERRUPTED
+    except BrokenPipeError:
+        code = 0
+    except Exception:  # noqa: BLE001 - the last line of defence: whatever it is, no secret may be in its traceback
+        click.echo(secrets.mask(traceback.format_exc()), err=True)
+        click.echo("duologue: this is a bug; the lines above say where. Finished dialogues are kept.", err=True)
+        code = EXIT_BUG
+    sys.exit(code)

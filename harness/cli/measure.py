@@ -1,0 +1,162 @@
+"""`duologue measure`: a live server, over whole spoken dialogues, in real time."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sessions.errors import SetupError
+from sessions.secrets import Secrets
+
+_EXAMPLES = """
+\b
+Examples:
+  duologue measure ws://127.0.0.1:8765 --script small-talk --repeat 10 --warmup 1
+  duologue measure wss://api.openai.com/v1/realtime?model=gpt-realtime \\
+      --api-key-env OPENAI_API_KEY --script facts --turn-detection server_vad
+  duologue measure ws://localhost:8765 --audio hello.wav --audio and-then.wav
+  duologue measure --resume runs/2026-11-29T10-15-00-measure
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("target", required=False)
+@click.option("--script", "scripts", multiple=True, metavar="NAME|FILE", help="A session script; may be repeated.")
+@click.option("--audio", multiple=True, metavar="FILE", help="One dialogue, one turn per file; may be repeated.")
+@click.option("--protocol", default="openai-realtime", show_default=True, help="What the server speaks.")
+@click.option("--repeat", type=click.IntRange(1), default=1, show_default=True, help="Whole rounds that count.")
+@click.option(
+    "--warmup", type=click.IntRange(0), default=0, show_default=True, help="Whole rounds first, in no figure."
+)
+@click.option(
+    "--turn-detection",
+    type=click.Choice(["manual", "server_vad"]),
+    default="manual",
+    show_default=True,
+    help="Who ends the user's turn: this client (commit), or the server's voice detection.",
+)
+@click.option(
+    "--vad", "vad", multiple=True, metavar="NAME=NUMBER", help="A setting of server_vad, as silence_duration_ms=300."
+)
+@click.option("--voice", default="", help="The server's voice.")
+@click.option(
+    "--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="Sent at connect; never written down."
+)
+@click.option("--api-key-env", default="", metavar="NAME", help="Environment variable that holds the key.")
+@click.option("--out", type=click.Path(path_type=Path), help="Run folder  [default: runs/<now>-measure]")
+@click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with a run that was interrupted.")
+@click.option(
+    "--limit-lateness", type=float, default=20.0, show_default=True, metavar="MS", help="Above it a turn is invalid."
+)
+@click.option("--limit-reply", type=float, default=120.0, show_default=True, metavar="S", help="A whole reply.")
+@click.option("--limit-idle", type=float, default=45.0, show_default=True, metavar="S", help="Without any message.")
+@click.option("--limit-connect", type=float, default=15.0, show_default=True, metavar="S", help="Connection, set-up.")
+@click.option(
+    "--limit-bytes", type=int, default=256 * 2**20, show_default=True, metavar="N", help="Received per dialogue."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
+@click.pass_obj
+def measure(secrets: Secrets, /, target: str | None, resume: Path | None, as_json: bool, **options: Any) -> int:
+    """Speak whole dialogues to the server at TARGET in real time and measure every turn.
+
+    TARGET is ws://… or wss://…; a target without a path gets the protocol's own (/v1/realtime). Each round performs
+    every script on its own connection. Ends with a table and the path of report.html; the run folder keeps all of it.
+
+    Exit code: 0 measured, 1 no turn was completed, 2 set-up error, 130 interrupted (a readable run remains).
+    """
+    from harness.measuring import measure_run
+
+    access_headers, api_key = _secrets(secrets, options["headers"], options["api_key_env"])
+    if resume is not None:
+        run, full_target = _resumed(secrets, resume, target)
+        if not api_key and run.plan.api_key_env:
+            access_headers, api_key = _secrets(secrets, options["headers"], run.plan.api_key_env)
+    else:
+        run, full_target = _new_run(secrets, target, access_headers, options)
+    from harness.run import Access
+
+    return measure_run(run, Access(full_target, access_headers, api_key, secrets), as_json=as_json)
+
+
+def _secrets(secrets: Secrets, headers: tuple[str, ...], api_key_env: str) -> tuple[dict[str, str], str]:
+    parsed = {}
+    for header in headers:
+        name, colon, value = header.partition(":")
+        if not colon or not name.strip():
+            raise SetupError("a --header without a colon", "Give it as --header 'Name: value'")
+        parsed[name.strip()] = value.strip()
+        secrets.add(value.strip())
+    if not api_key_env:
+        return parsed, ""
+    key = os.environ.get(api_key_env, "")
+    if not key:
+        raise SetupError(f"the environment variable {api_key_env} is not set", f"Set it: export {api_key_env}=…")
+    secrets.add(key)
+    return parsed, key
+
+
+def _new_run(secrets: Secrets, target: str | None, headers: dict[str, str], options: dict[str, Any]) -> Any:
+    from harness.measuring import begin_run
+    from harness.planning import Ask
+    from sessions.runs import Limits
+    from sessions.scripts import load_script, script_from_audio
+
+    if target is None:
+        raise SetupError("no target", "Give the server's address, for example ws://127.0.0.1:8765")
+    if bool(options["scripts"]) == bool(options["audio"]):
+        raise SetupError("nothing to say, or two ways to say it", "Give either --script (repeatable) or --audio")
+    scripts = [load_script(name) for name in options["scripts"]] or [script_from_audio(options["audio"])]
+    ask = Ask(
+        target=target,
+        scripts=scripts,
+        protocol=options["protocol"],
+        repeat=options["repeat"],
+        warmup=options["warmup"],
+        turn_detection=options["turn_detection"],
+        server_vad=_vad(options["vad"], options["turn_detection"]),
+        voice=options["voice"],
+        headers=headers,
+        api_key_env=options["api_key_env"],
+        limits=Limits(
+            lateness_ms=options["limit_lateness"],
+            connect_s=options["limit_connect"],
+            reply_s=options["limit_reply"],
+            idle_s=options["limit_idle"],
+            bytes_per_dialogue=options["limit_bytes"],
+        ),
+    )
+    return begin_run(ask, secrets, options["out"], "measure"), target
+
+
+def _vad(settings: tuple[str, ...], turn_detection: str) -> dict[str, float]:
+    if settings and turn_detection != "server_vad":
+        raise SetupError("--vad goes with --turn-detection server_vad", "Add it, or leave --vad out")
+    parsed = {}
+    for setting in settings:
+        name, _, value = setting.partition("=")
+        try:
+            parsed[name] = float(value) if "." in value else int(value)
+        except ValueError as error:
+            raise SetupError(f"--vad {setting}: not a number", "For example --vad silence_duration_ms=300") from error
+    return parsed
+
+
+def _resumed(secrets: Secrets, folder: Path, target: str | None) -> Any:
+    from sessions.runs import RunFolder
+
+    run = RunFolder.open(folder)
+    if target is not None and secrets.mask_url(_dialled(run.plan.protocol, target)) != run.plan.target:
+        raise SetupError(f"the run {folder} measures {run.plan.target}", "Resume it without a target, or with that one")
+    if target is None and "***" in run.plan.target:
+        raise SetupError("the run's address held a secret, which is not written down", "Give the target again")
+    return run, target or run.plan.target
+
+
+def _dialled(protocol: str, target: str) -> str:
+    from clients.dialect import CLIENTS
+    from sessions.tables import load
+
+    return str(load(CLIENTS, protocol, "client").url(target))

@@ -1,0 +1,93 @@
+"""From a run's raw records to everything that is derived from them: recordings, summary, table of turns, report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from harness import recording
+from harness.derive import Derived, derive
+from harness.planning import schedule
+from harness.report import build_report
+from harness.results import DialogueResult
+from harness.summary import Summary, summarise_run, write_turns_csv
+from metrics.turns import measure_conversation
+from sessions import audio
+from sessions.clock import NS_PER_MS
+from sessions.events import read_log
+from sessions.runs import JournalLine, PlannedScript, RunFolder, disk_errors, write_atomic
+
+Pcm = NDArray[np.int16]
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """What `finish_run` made of a run folder."""
+
+    summary: Summary
+    dialogues: list[DialogueResult]
+    report_path: Path
+
+
+def finish_run(run: RunFolder, *, on_dialogue: Callable[[int, int], None] = lambda done, total: None) -> FinishedRun:
+    """Derive everything anew from the dialogues that the journal names. on_dialogue: told (done, total)."""
+    scripts = {slot.number: slot.script for slot in schedule(run.plan)}
+    lines = sorted(run.journal(), key=lambda line: line.number)
+    dialogues = []
+    for done, line in enumerate(lines, 1):
+        dialogues.append(finish_dialogue(run, line, scripts[line.number]))
+        on_dialogue(done, len(lines))
+    summary = summarise_run(run.plan, dialogues, run.plan.floor)
+    with disk_errors(run.path):
+        write_atomic(run.path / "summary.json", msgspec.json.format(msgspec.json.encode(summary), indent=2))
+        write_turns_csv(run.path / "turns.csv", dialogues)
+        report_path = build_report(run, run.plan, summary, dialogues)
+    return FinishedRun(summary, dialogues, report_path)
+
+
+def finish_dialogue(run: RunFolder, line: JournalLine, script: PlannedScript) -> DialogueResult:
+    """Measure one dialogue from its folder, and render its audio if that is not there yet."""
+    folder = run.dialogue(line.id)
+    derived = derive(read_log(folder / "events.jsonl"), (folder / "received.bin").read_bytes())
+    place = folder / "recording.flac"
+    clips = _clips(run, script, derived)
+    rendered = place.exists() or recording.write(folder, derived.conversation, clips, derived.closed_ns)
+    return _result(run, line, script, derived, str(place.relative_to(run.path)) if rendered else "")
+
+
+def _clips(run: RunFolder, script: PlannedScript, derived: Derived) -> dict[int, Pcm]:
+    """By turn, what was on the user lane: with manual turns the clip up to n, else all of it."""
+    clips = {}
+    for turn in derived.conversation.turns:
+        pcm = audio.load(run.clip(script.turns[turn.index].audio), rate_hz=turn.rate_hz).pcm
+        sent = sum(frame.samples for frame in turn.frames)
+        clips[turn.index] = pcm[:sent] if derived.conversation.protocol_class == "A" else pcm
+    return clips
+
+
+def _result(
+    run: RunFolder, line: JournalLine, script: PlannedScript, derived: Derived, recorded: str
+) -> DialogueResult:
+    conversation = derived.conversation
+    turns = measure_conversation(conversation, limit_lateness_ms=run.plan.limits.lateness_ms)
+    return DialogueResult(
+        id=line.id,
+        number=line.number,
+        script=line.script,
+        warmup=line.warmup,
+        wall_time=derived.wall_time,
+        completed=derived.completed,
+        phases_ms={name: ns / NS_PER_MS for name, ns in (conversation.phases_ns or {}).items()},
+        ready_ns=conversation.ready_ns,
+        ended_ns=conversation.ended_ns or 0,
+        turns=turns,
+        said=[script.turns[turn.turn].text for turn in turns],
+        understood=[derived.understood.get(turn.turn, "") for turn in turns],
+        recording=recorded,
+        faults=[f"{fault.kind}: {fault.detail}" for fault in conversation.faults],
+    )

@@ -1,0 +1,98 @@
+"""A measurement from beginning to end, for every command that makes one: plan, perform, finish, tell."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import signal
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+
+from harness.floor import timing_floor
+from harness.planning import Ask, free_space, make_plan, schedule, store_clips
+from harness.progress import Progress
+from harness.run import Access, perform_run
+from sessions.clock import MonotonicClock, wall_time
+from sessions.runs import RunFolder
+from sessions.secrets import Secrets
+
+EXIT_NOTHING_MEASURED = 1
+EXIT_INTERRUPTED = 130
+_ROOM_BYTES = 1024 * 1024
+
+
+def begin_run(ask: Ask, secrets: Secrets, out: Path | None, kind: str) -> RunFolder:
+    """Make the run folder with its plan and the user's audio."""
+    path = out or Path("runs") / f"{re.sub(r'[:.+].*$', '', wall_time().replace(':', '-'))}-{kind}"
+    free_space(path, _ROOM_BYTES)
+    floor = asyncio.run(timing_floor(MonotonicClock()))
+    plan = make_plan(ask, secrets, floor)
+    if out is None:
+        path = _unused(path)
+    run = RunFolder.create(path, plan)
+    store_clips(run, ask.scripts)
+    return run
+
+
+def _unused(path: Path) -> Path:
+    """A default name that nobody has: two runs may begin in one second."""
+    place, number = path, 1
+    while (place / "plan.json").exists():
+        number += 1
+        place = path.with_name(f"{path.name}-{number}")
+    return place
+
+
+def measure_run(run: RunFolder, access: Access, *, as_json: bool = False) -> int:
+    """Perform what is left of `run`, derive everything, print the table. The command's exit code."""
+    progress = Progress(quiet=as_json and not sys.stderr.isatty())
+    interrupted = False
+    with run.locked():
+        try:
+            asyncio.run(_until_stopped(run, access, progress))
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            interrupted = True
+        finally:
+            progress.close()
+        if interrupted and not run.journal():
+            click.echo(f"interrupted before any dialogue was done. Go on with: {_resume_command(run)}", err=True)
+            return EXIT_INTERRUPTED
+        return _tell(run, interrupted, as_json)
+
+
+async def _until_stopped(run: RunFolder, access: Access, progress: Progress) -> None:
+    """Perform the run; SIGTERM stops it as Ctrl-C does."""
+    task = asyncio.current_task()
+    assert task is not None
+    with contextlib.suppress(NotImplementedError, RuntimeError):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    await perform_run(run, access, MonotonicClock(), progress)
+
+
+def _tell(run: RunFolder, interrupted: bool, as_json: bool) -> int:
+    from rich.console import Console
+
+    from harness.finish import finish_run
+    from harness.table import print_table
+
+    finished = finish_run(run)
+    if as_json:
+        click.echo(msgspec.json.encode(finished.summary).decode())
+    else:
+        print_table(finished.summary, Console())
+    if interrupted:
+        left = len(schedule(run.plan)) - len(run.journal())
+        click.echo(f"interrupted, {left} dialogues are left. Go on with: {_resume_command(run)}", err=True)
+    click.echo(f"report: {finished.report_path}", err=as_json)
+    if interrupted:
+        return EXIT_INTERRUPTED
+    completed = any(turn.turn_class == "completed" for d in finished.dialogues if not d.warmup for turn in d.turns)
+    return 0 if completed else EXIT_NOTHING_MEASURED
+
+
+def _resume_command(run: RunFolder) -> str:
+    return f"duologue measure --resume {run.path}"

@@ -1,0 +1,484 @@
+"""One dialogue: speak a script to a peer in real time, and log everything that is sent and heard."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clients.dialect import Dialect, Outgoing
+from clients.events import Interpreter
+from clients.transports import Transport
+from harness.heartbeat import heartbeat
+from harness.pacing import Frame, Lane, utterance_frames
+from harness.tracker import LiveTurn, Tracker
+from sessions.clock import NS_PER_MS, NS_PER_S, Clock, samples_to_ns, wall_time
+from sessions.errors import (
+    ConnectionClosed,
+    ConnectionReset,
+    ConnectTimeout,
+    DuologueError,
+    Flood,
+    HandshakeRefused,
+    PeerDoesNotRead,
+    PeerError,
+    TransportError,
+)
+from sessions.events import (
+    AnyEvent,
+    Closed,
+    Connected,
+    Ended,
+    GaveUp,
+    Opened,
+    Ready,
+    Received,
+    Sent,
+    TurnStarted,
+)
+from sessions.runs import Limits
+from sessions.secrets import Secrets
+
+Pcm = NDArray[np.int16]
+
+LINGER_NS = 500 * NS_PER_MS
+"""After the last reply's end: audio that still comes belongs to the turn and is flagged."""
+COMPLAINT_NS = 5 * NS_PER_S
+"""An error that names no message of ours, and nothing after it: it was the answer."""
+_LARGE_MESSAGE_BYTES = 256 * 1024
+_MESSAGES_PER_BREATH = 16
+
+
+@dataclass(frozen=True, slots=True)
+class TurnToSpeak:
+    """pcm: int16 (samples,) at the wire's rate · last_sample: n · gap_ns: after the reply was heard."""
+
+    pcm: Pcm
+    last_sample: int
+    method: str
+    gap_ns: int
+
+
+@dataclass(slots=True)
+class Record:
+    """What a dialogue leaves behind. error: why it could not be set up, or ended early."""
+
+    events: list[AnyEvent] = field(default_factory=list)
+    received: bytearray = field(default_factory=bytearray)
+    completed: bool = False
+    set_up: bool = False
+    error: DuologueError | None = None
+
+    def log(self) -> list[AnyEvent]:
+        """The events in the order of their instants (a message is logged when it is read, after it came)."""
+        return sorted(self.events, key=lambda event: event.t_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Performance:
+    """How to perform. connect: opens the transport · on_turn: told (turn, tracker) when a turn is over."""
+
+    dialect: Dialect
+    connect: Callable[[], Awaitable[Transport]]
+    clock: Clock
+    limits: Limits
+    frame_ms: int
+    secrets: Secrets
+    on_turn: Callable[[int, Tracker], None] = lambda turn, tracker: None
+
+
+class _TurnOver(Exception):
+    """The turn cannot go on; ends_dialogue: neither can the dialogue."""
+
+    def __init__(self, outcome: str, detail: str, *, ends_dialogue: bool) -> None:
+        super().__init__(outcome)
+        self.outcome, self.detail, self.ends_dialogue = outcome, detail, ends_dialogue
+
+
+class Dialogue:
+    """Performs `turns` once. `record` is filled as it goes and is whole after `perform`, however that ended."""
+
+    def __init__(self, how: Performance, turns: Sequence[TurnToSpeak]) -> None:
+        self._how = how
+        self._turns = turns
+        self._clock = how.clock
+        self._dialect = how.dialect
+        self._frame_samples = how.dialect.rate_hz * how.frame_ms // 1000
+        self._interpreter: Interpreter = how.dialect.interpreter()
+        self._tracker = Tracker(how.dialect.rate_hz)
+        self._news = asyncio.Event()
+        self._lost: TransportError | None = None
+        self._ready = asyncio.Event()
+        self._refused: PeerError | None = None
+        self._lane: Lane | None = None
+        self._unread_bytes = 0
+        self._closing = False
+        self.record = Record()
+
+    async def perform(self) -> Record:
+        """Connect, speak all turns, close. Peer and transport failures are recorded, never raised."""
+        self._log(
+            Opened(
+                t_ns=self._clock.now_ns(),
+                wall_time=wall_time(),
+                protocol=self._dialect.protocol,
+                protocol_class=self._dialect.protocol_class,
+                rate_hz=self._dialect.rate_hz,
+            )
+        )
+        try:
+            transport = await self._how.connect()
+        except DuologueError as error:
+            return self._could_not_start(error)
+        self._log(_connected(transport))
+        tasks = [asyncio.create_task(self._read(transport))]
+        try:
+            await self._set_up(transport)
+            tasks.append(asyncio.create_task(heartbeat(self._clock, self._log, self._how.limits.lateness_ms)))
+            if self._lane is not None:
+                tasks.append(asyncio.create_task(self._send_lane(transport, self._lane)))
+            await self._speak_all(transport)
+            self.record.completed = True
+        except DuologueError as error:
+            self._could_not_start(error)
+        finally:
+            await self._finish(transport, tasks)
+        return self.record
+
+    # ---- set-up ----------------------------------------------------------------------------------------------
+
+    async def _set_up(self, transport: Transport) -> None:
+        for message in self._dialect.opening():
+            await self._write(transport, message)
+        limit_s = self._how.limits.connect_s
+        if not await self._wait(self._ready, self._clock.now_ns() + int(limit_s * NS_PER_S)):
+            raise self._set_up_timeout(limit_s)
+        if self._refused is not None:
+            raise self._refused
+        if self._lost is not None:
+            raise self._lost
+        now_ns = self._clock.now_ns()
+        if self._dialect.protocol_class in ("B", "D"):
+            self._lane = Lane(now_ns, self._dialect.rate_hz, self._frame_samples)
+        self._log(Ready(t_ns=now_ns, lane_start_ns=now_ns if self._lane else None))
+        self.record.set_up = True
+
+    def _set_up_timeout(self, limit_s: float) -> ConnectTimeout:
+        heard = bytes(self.record.received[:80]).decode(errors="replace")
+        said = f"it sent only {heard!r}" if heard else "it sent nothing"
+        return ConnectTimeout(
+            f"connected, but the session was not set up within {limit_s:g} s: {said}",
+            f"Does the server speak {self._dialect.protocol}?",
+        )
+
+    def _could_not_start(self, error: DuologueError) -> Record:
+        """No session: every planned turn is a failure of the same kind."""
+        now_ns = self._clock.now_ns()
+        outcome, detail = outcome_of(error)
+        self.record.error = error
+        reached = len(self._tracker.turns)
+        for turn in range(reached, len(self._turns)):
+            self._log(GaveUp(t_ns=now_ns, turn=turn, outcome=outcome, detail=self._how.secrets.mask(detail)))
+        self.record.completed = True
+        self._end_log()
+        return self.record
+
+    def _end_log(self) -> None:
+        if not self.record.events or not isinstance(self.record.events[-1], Ended):
+            self._log(Ended(t_ns=self._clock.now_ns(), completed=self.record.completed))
+
+    # ---- turns -----------------------------------------------------------------------------------------------
+
+    async def _speak_all(self, transport: Transport) -> None:
+        for index in range(len(self._turns)):
+            try:
+                await self._turn(transport, index)
+            except _TurnOver as over:
+                self._give_up(index, over.outcome, over.detail)
+                if over.ends_dialogue:
+                    for later in range(index + 1, len(self._turns)):
+                        self._give_up(later, over.outcome, f"not reached: turn {index + 1} ended with {over.outcome}")
+                    return
+            self._how.on_turn(index, self._tracker)
+        with contextlib.suppress(_TurnOver):
+            await self._until_lost(self._clock.now_ns() + LINGER_NS)
+
+    def _give_up(self, turn: int, outcome: str, detail: str) -> None:
+        masked = self._how.secrets.mask(detail)
+        self._log(GaveUp(t_ns=self._clock.now_ns(), turn=turn, outcome=outcome, detail=masked))
+
+    async def _turn(self, transport: Transport, index: int) -> None:
+        turn = self._turns[index]
+        start_ns = self._start_of(index)
+        if self._lane is not None:
+            await self._until_lost(start_ns - self._how.frame_ms * NS_PER_MS)
+            start_ns = self._lane.place(index, turn.pcm, start_ns)
+            live = self._begin(index, turn, start_ns)
+            await self._until_lost(live.speech_end_ns)
+        else:
+            await self._until_lost(start_ns)
+            start_ns = max(start_ns, self._clock.now_ns())
+            live = self._begin(index, turn, start_ns)
+            await self._speak(transport, index, turn, start_ns)
+        live.waiting_from_ns = self._clock.now_ns()
+        await self._reply_over(transport, live)
+
+    def _start_of(self, index: int) -> int:
+        now_ns = self._clock.now_ns()
+        heard_ns = self._tracker.heard_until_ns(index - 1) if index else now_ns
+        return max(now_ns, heard_ns + self._turns[index].gap_ns)
+
+    def _begin(self, index: int, turn: TurnToSpeak, start_ns: int) -> LiveTurn:
+        rate_hz = self._dialect.rate_hz
+        speech_end_ns = start_ns + samples_to_ns(turn.last_sample + 1, rate_hz)
+        self._log(
+            TurnStarted(
+                turn=index,
+                start_ns=start_ns,
+                rate_hz=rate_hz,
+                samples=len(turn.pcm),
+                last_sample=turn.last_sample,
+                speech_end_ns=speech_end_ns,
+                method=turn.method,
+            )
+        )
+        live = LiveTurn(index, speech_end_ns)
+        self._tracker.turns.append(live)
+        return live
+
+    async def _speak(self, transport: Transport, index: int, turn: TurnToSpeak, start_ns: int) -> None:
+        """Manual turns: the utterance up to n, then its end-of-turn messages at once."""
+        frames = utterance_frames(turn.pcm, turn.last_sample, start_ns, self._dialect.rate_hz, self._frame_samples)
+        for frame in frames:
+            text = self._dialect.audio(frame.pcm)
+            await self._until_lost(frame.due_ns)
+            await self._send_frame(transport, frame, text, index)
+        for message in self._dialect.end_of_turn(index):
+            await self._write(transport, message, index)
+
+    async def _send_lane(self, transport: Transport, lane: Lane) -> None:
+        """Class B: a frame at every deadline, speech or silence, until the dialogue ends."""
+        try:
+            while True:
+                await self._clock.sleep_until_ns(lane.next_due_ns)
+                frame, turn = lane.next_frame()
+                await self._send_frame(transport, frame, self._dialect.audio(frame.pcm), turn)
+        except (TransportError, _TurnOver) as error:
+            if isinstance(error, TransportError) and self._lost is None:
+                self._lost = error
+            self._news.set()
+
+    async def _send_frame(self, transport: Transport, frame: Frame, text: str, turn: int | None) -> None:
+        t_ns = await self._send(transport, text)
+        buffered = transport.buffered_bytes
+        self._log(
+            Sent(
+                t_ns=t_ns,
+                what="audio",
+                bytes=len(text),
+                due_ns=frame.due_ns,
+                turn=turn,
+                first_sample=frame.first_sample,
+                samples=len(frame.pcm),
+                buffered_bytes=buffered,
+            )
+        )
+        allowed = len(text) * self._how.limits.unread_ms / self._how.frame_ms
+        self._unread_bytes = buffered
+        if buffered > allowed:
+            self._lost = PeerDoesNotRead(f"{buffered} bytes of audio wait unread in our write buffer")
+            transport.abort()
+            raise self._over(self._lost)
+
+    async def _write(self, transport: Transport, message: Outgoing, turn: int | None = None) -> None:
+        t_ns = await self._send(transport, message.text)
+        self._log(Sent(t_ns=t_ns, what=message.what, bytes=len(message.text), turn=turn))
+
+    async def _send(self, transport: Transport, text: str) -> int:
+        try:
+            return await transport.send(text)
+        except TransportError as error:
+            self._lost = self._lost or error
+            if not self.record.set_up:
+                raise
+            raise self._over(self._lost) from error
+
+    # ---- waiting ---------------------------------------------------------------------------------------------
+
+    async def _reply_over(self, transport: Transport, turn: LiveTurn) -> None:
+        """Return when the turn's reply has ended; raise `_TurnOver` when it never will."""
+        limits = self._how.limits
+        assert turn.waiting_from_ns is not None
+        last_ns = turn.waiting_from_ns + int(limits.reply_s * NS_PER_S)
+        while not self._tracker.answered(turn):
+            if turn.refusal is not None:
+                code = turn.refusal.code
+                outcome = "rate limit" if "rate" in code else "refused"
+                raise _TurnOver(outcome, f"{turn.refusal.detail} [{code}]", ends_dialogue=False)
+            if self._lost is not None:
+                raise self._over(self._lost)
+            idle_ns = max(turn.waiting_from_ns, self._tracker.last_message_ns) + int(limits.idle_s * NS_PER_S)
+            until_ns = min(last_ns, idle_ns)
+            if turn.complaint is not None and not self._tracker.of_turn(turn.index):
+                until_ns = min(until_ns, turn.complaint[0] + COMPLAINT_NS)
+            if self._clock.now_ns() >= until_ns:
+                raise self._gave_up(transport, turn)
+            self._news.clear()
+            await self._wait(self._news, until_ns)
+
+    def _gave_up(self, transport: Transport, turn: LiveTurn) -> _TurnOver:
+        limits = self._how.limits
+        now_ns = self._clock.now_ns()
+        replies = self._tracker.of_turn(turn.index)
+        if turn.complaint is not None and not replies:
+            fault = turn.complaint[1]
+            return _TurnOver("refused", f"{fault.detail} [{fault.code}]", ends_dialogue=True)
+        waited = f"waited {limits.idle_s:g} s without a message, or {limits.reply_s:g} s in all"
+        quiet_s = (now_ns - transport.last_sign_ns) / NS_PER_S
+        if quiet_s >= limits.idle_s:
+            detail = f"no sign of life for {limits.idle_s:g} s, not even a pong"
+            return _TurnOver("no end event" if _has_audio(replies) else "time-out", detail, ends_dialogue=True)
+        if any(r.first_audio_ns is not None for r in replies):
+            return _TurnOver("no end event", f"audio came, its end did not: {waited}", ends_dialogue=True)
+        detail = f"alive, but no reply: {waited}"
+        if self._dialect.protocol_class == "B":
+            detail += "; its voice detection may not have noticed the end of the turn"
+        return _TurnOver("time-out", detail, ends_dialogue=True)
+
+    async def _until_lost(self, until_ns: int) -> None:
+        """Wait for an instant. Raises `_TurnOver` if the connection is lost."""
+        if self._lost is not None:
+            raise self._over(self._lost)
+        await self._clock.sleep_until_ns(until_ns)
+        if self._lost is not None:
+            raise self._over(self._lost)
+
+    def _over(self, error: TransportError) -> _TurnOver:
+        outcome, detail = outcome_of(error)
+        return _TurnOver(outcome, detail, ends_dialogue=True)
+
+    async def _wait(self, event: asyncio.Event, until_ns: int) -> bool:
+        left_s = (until_ns - self._clock.now_ns()) / NS_PER_S
+        try:
+            async with asyncio.timeout(max(0.0, left_s)):
+                await event.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    # ---- hearing ---------------------------------------------------------------------------------------------
+
+    async def _read(self, transport: Transport) -> None:
+        """Log and interpret every message until the connection ends."""
+        count = 0
+        try:
+            while True:
+                message = await transport.receive()
+                self._log(
+                    Received(
+                        t_ns=message.t_ns,
+                        first_ns=message.first_ns,
+                        offset=len(self.record.received),
+                        length=len(message.data),
+                        binary=message.binary,
+                    )
+                )
+                self.record.received += self._how.secrets.mask_bytes(message.data)
+                await self._interpret(transport, message.data, message.t_ns)
+                count += 1
+                if count % _MESSAGES_PER_BREATH == 0:
+                    await asyncio.sleep(0)  # a burst of messages must not hold up the frames that are due
+        except TransportError as error:
+            self._lost = self._lost or error
+            self._log(_closed(error, self._clock.now_ns()))
+        except PeerError as error:
+            self._refused = error
+        self._ready.set()
+        self._news.set()
+
+    async def _interpret(self, transport: Transport, data: bytes, t_ns: int) -> None:
+        self._tracker.last_message_ns = t_ns
+        if len(data) > _LARGE_MESSAGE_BYTES:
+            events = await asyncio.to_thread(self._interpreter.feed, data)
+        else:
+            events = self._interpreter.feed(data)
+        for event in events:
+            if not self._ready.is_set():
+                messages, ready = self._dialect.set_up(event)
+                for outgoing in messages:
+                    await self._write(transport, outgoing)
+                if ready:
+                    self._ready.set()
+            else:
+                self._tracker.apply(event, t_ns)
+        self._news.set()
+
+    # ---- the end ---------------------------------------------------------------------------------------------
+
+    async def _finish(self, transport: Transport, tasks: list[asyncio.Task[None]]) -> None:
+        reader, *helpers = tasks
+        for task in helpers:
+            task.cancel()
+        self._closing = True
+        if self.record.completed:
+            await transport.close()
+        else:
+            transport.abort()
+            reader.cancel()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                await asyncio.gather(*tasks, return_exceptions=True)
+        reader.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._end_log()
+
+    def _log(self, event: AnyEvent) -> None:
+        self.record.events.append(event)
+
+
+def _has_audio(replies: Sequence[object]) -> bool:
+    return any(getattr(reply, "first_audio_ns", None) is not None for reply in replies)
+
+
+def _connected(transport: Transport) -> Connected:
+    made = transport.connection
+    return Connected(t_ns=made.connected_ns, phases=dict(made.phases_ns), proxy=made.proxy, keepalive=made.keepalive)
+
+
+def _closed(error: TransportError, t_ns: int) -> Closed:
+    match error:
+        case ConnectionClosed():
+            how = "eof" if error.code == 1006 else "close"
+            return Closed(t_ns=t_ns, by=error.by, how=how, code=error.code, reason=error.reason)
+        case Flood():
+            return Closed(t_ns=t_ns, by="us", how="flood")
+        case ConnectionReset():
+            return Closed(t_ns=t_ns, by="peer", how="reset", reason=str(error))
+        case _:
+            return Closed(t_ns=t_ns, by="us", how="abort", reason=str(error))
+
+
+def outcome_of(error: DuologueError) -> tuple[str, str]:
+    """The failed outcome that a transport or set-up error stands for, and its detail."""
+    detail = str(error)
+    match error:
+        case HandshakeRefused(status=429):
+            return "rate limit", detail
+        case HandshakeRefused() | PeerError():
+            return "refused", detail
+        case ConnectTimeout():
+            return "time-out", detail
+        case Flood():
+            return "flood", detail
+        case PeerDoesNotRead():
+            return "peer does not read", detail
+        case ConnectionReset():
+            return "reset", detail
+        case ConnectionClosed(by="peer"):
+            return "closed", detail
+        case _:
+            return "transport", detail

@@ -1,0 +1,160 @@
+"""From what was asked on the command line to a plan, and from a plan to the order of its dialogues."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from clients.dialect import CLIENTS, Dialect, SessionOptions
+from harness.perform import TurnToSpeak
+from metrics.table import definitions
+from sessions import audio
+from sessions.clock import NS_PER_MS, wall_time
+from sessions.errors import SetupError
+from sessions.runs import Limits, Plan, PlannedScript, PlannedTurn, RunFolder, disk_errors
+from sessions.scripts import Script
+from sessions.secrets import Secrets
+from sessions.tables import load
+
+FRAME_MS = 20
+_SHOWN_PACKAGES = ("duologue", "numpy", "soxr", "soundfile", "websockets", "aiohttp", "uvloop")
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One measurement as the user asked for it. Secrets live here and nowhere in the plan."""
+
+    target: str
+    scripts: Sequence[Script]
+    protocol: str = "openai-realtime"
+    repeat: int = 1
+    warmup: int = 0
+    turn_detection: str = "manual"
+    server_vad: dict[str, float] = field(default_factory=dict)
+    voice: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    api_key_env: str = ""
+    limits: Limits = field(default_factory=Limits)
+    weights: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One dialogue of a plan. number: its place in the order, from 0."""
+
+    number: int
+    script: PlannedScript
+    warmup: bool
+
+    @property
+    def id(self) -> str:
+        return f"d{self.number + 1:04d}"
+
+
+def make_plan(ask: Ask, secrets: Secrets, floor: dict[str, float]) -> Plan:
+    """The plan for `ask`: everything that it needs to be repeated, nothing that is secret."""
+    dialect: Dialect = load(CLIENTS, ask.protocol, "client")(SessionOptions(turn_detection=ask.turn_detection))
+    return Plan(
+        created=wall_time(),
+        target=secrets.mask_url(dialect.url(ask.target)),
+        protocol=ask.protocol,
+        protocol_class=dialect.protocol_class,
+        turn_detection=ask.turn_detection,
+        server_vad=ask.server_vad,
+        voice=ask.voice,
+        headers=sorted(ask.headers),
+        scripts=[_planned(script) for script in ask.scripts],
+        repeat=ask.repeat,
+        warmup=ask.warmup,
+        frame_ms=FRAME_MS,
+        rate_hz=dialect.rate_hz,
+        limits=ask.limits,
+        definitions=definitions(),
+        software=software(),
+        floor=floor,
+        api_key_env=ask.api_key_env,
+        weights=ask.weights,
+    )
+
+
+def _planned(script: Script) -> PlannedScript:
+    turns = [
+        PlannedTurn(
+            audio=turn.sha256,
+            samples=len(turn.clip.pcm),
+            last_sample=turn.speech_end.index_samples,
+            method=turn.speech_end.method,
+            text=turn.text,
+            start_after=turn.start.after,
+            gap_ms=turn.start.gap_ms,
+        )
+        for turn in script.turns
+    ]
+    return PlannedScript(
+        name=script.name,
+        sha256=script.sha256,
+        language=script.language,
+        instructions=script.instructions,
+        turns=turns,
+    )
+
+
+def software() -> dict[str, str]:
+    """Versions of what touches the clock or the audio."""
+    versions = {"python": platform.python_version(), "platform": platform.platform(), "loop": "asyncio"}
+    for name in _SHOWN_PACKAGES:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    versions["implementation"] = sys.implementation.name
+    return versions
+
+
+def store_clips(run: RunFolder, scripts: Sequence[Script]) -> None:
+    """Keep every clip of the plan in the run folder, by content."""
+    for script in scripts:
+        for turn in script.turns:
+            place = run.clip(turn.sha256)
+            if not place.exists():
+                audio.write_flac(place, turn.clip.pcm, turn.clip.rate_hz)
+
+
+def schedule(plan: Plan) -> list[Slot]:
+    """All dialogues in order: the warm-up rounds, then the rounds that count; each round performs every script."""
+    rounds = [True] * plan.warmup + [False] * plan.repeat
+    pairs = [(script, warmup) for warmup in rounds for script in plan.scripts]
+    return [Slot(number, script, warmup) for number, (script, warmup) in enumerate(pairs)]
+
+
+def turns_to_speak(run: RunFolder, script: PlannedScript) -> list[TurnToSpeak]:
+    """The script's turns with their audio, from the run folder. Raises `SetupError` where a clip was damaged."""
+    turns = []
+    for turn in script.turns:
+        clip = audio.load(run.clip(turn.audio), rate_hz=run.plan.rate_hz)
+        if audio.sha256(clip) != turn.audio:
+            raise SetupError(
+                f"{run.clip(turn.audio)} no longer holds the audio that the plan names",
+                "Start a new run from the script",
+            )
+        turns.append(TurnToSpeak(clip.pcm, turn.last_sample, turn.method, round(turn.gap_ms * NS_PER_MS)))
+    return turns
+
+
+def free_space(path: Path, needed_bytes: int) -> None:
+    """Raise `SetupError` when the place for a run has no room even for its beginning."""
+    place = path
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    with disk_errors(path):
+        free = shutil.disk_usage(place).free
+    if free < needed_bytes:
+        raise SetupError(
+            f"only {free // 1024} kB are free at {place}; a run needs at least {needed_bytes // 1024} kB to begin",
+            "Free some space, or choose another --out",
+        )
