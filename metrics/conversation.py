@@ -74,7 +74,9 @@ class UserTurn:
     frames: every frame from the one that holds the utterance's first sample up to the next turn's first (class B: the
     silence after it too), first_sample counted from the utterance's first (negative where the frame began before it) ·
     committed_ns: the end-of-turn message was written, None where the protocol has none ·
-    requested_ns: the request for a reply was written · refusal: the peer's error that answered this turn's messages.
+    requested_ns: the request for a reply was written (class C: the whole request body; its `frames` are empty) ·
+    cancelled_ns: the client's own cancel of this turn's reply was written (an interruption that the script asked for) ·
+    expects_reply: False where the script wants the peer to stay quiet (a cough, a backchannel, noise).
     """
 
     index: int
@@ -87,6 +89,8 @@ class UserTurn:
     frames: tuple[SentFrame, ...] = ()
     committed_ns: int | None = None
     requested_ns: int | None = None
+    cancelled_ns: int | None = None
+    expects_reply: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,8 @@ class VadEvent:
 class End:
     """Why no more came for a turn: the client gave up, or the connection ended.
 
-    outcome: a failed outcome's name, or "" when the dialogue was stopped by the user.
+    outcome: a failed outcome's name (`metrics.outcome.FAILED`), or "" when the dialogue was stopped by the user.
+    turn: its index; a turn that never began (no connection) counts as a failed attempt too.
     """
 
     t_ns: int
@@ -126,7 +131,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """The client's own 5 ms heartbeat was late by lag_ns at t_ns."""
+    """A 5 ms heartbeat of a timed process ran at t_ns, lag_ns after it was due."""
 
     t_ns: int
     lag_ns: int

@@ -1,0 +1,222 @@
+"""What became of one attempt: its class (completed, invalid, failed) and one named outcome.
+
+Failed beats invalid beats completed. An invalid turn keeps the outcome that its reply had: only its figures are void.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from metrics.conversation import End, PeerFault, Reply
+from metrics.result import TurnClass
+from metrics.timeliness import heartbeat_lag_ns, send_lateness_ns
+from metrics.view import TurnView
+from sessions.clock import NS_PER_MS
+
+ANSWERED = "answered"
+INTERRUPTED = "interrupted"
+TEXT_ONLY = "text only"
+TOOL_CALL = "tool call"
+EMPTY = "empty"
+QUIET = "quiet as scripted"
+COMPLETED = (ANSWERED, INTERRUPTED, TEXT_ONLY, TOOL_CALL, EMPTY, QUIET)
+
+TRANSPORT = "transport"
+REFUSED = "refused"
+RATE_LIMIT = "rate limit"
+SERVER_ERROR = "server error"
+INCOMPLETE = "incomplete"
+CANCELLED = "cancelled"
+NO_END = "no end event"
+CLOSED = "closed"
+RESET = "reset"
+TIME_OUT = "time-out"
+DOES_NOT_READ = "peer does not read"
+FLOOD = "flood"
+FAILED = (
+    TRANSPORT,
+    REFUSED,
+    RATE_LIMIT,
+    SERVER_ERROR,
+    INCOMPLETE,
+    CANCELLED,
+    NO_END,
+    CLOSED,
+    RESET,
+    TIME_OUT,
+    DOES_NOT_READ,
+    FLOOD,
+)
+"""Kinds of failure. `INCOMPLETE` and `CANCELLED` may carry a known reason: "incomplete: max_output_tokens"."""
+
+REASONS = {
+    INCOMPLETE: ("max_output_tokens", "content_filter"),
+    CANCELLED: ("turn_detected", "client_cancelled"),
+}
+"""The reasons that name an outcome of their own; any other stands in the detail, so that names stay few."""
+
+RATE_LIMIT_CODES = frozenset(
+    {"rate_limit", "rate_limit_exceeded", "rate_limit_error", "too_many_requests", "insufficient_quota", "429"}
+)
+_ALWAYS_FAIL = (DOES_NOT_READ, FLOOD)
+"""Faults of the whole session: they fail the turn that they are booked on even after its reply was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """outcome: one of `COMPLETED`, one of `FAILED`, or "kind: reason" · detail: the peer's words, or ours."""
+
+    turn_class: TurnClass
+    outcome: str
+    detail: str = ""
+
+
+def kind_of(outcome: str) -> str:
+    """The kind that an outcome counts under: "incomplete: content_filter" → "incomplete"."""
+    return outcome.partition(":")[0]
+
+
+def judge(view: TurnView, limit_lateness_ms: float) -> Verdict | None:
+    """Class and outcome of one turn. None where the user stopped the dialogue in its midst: that is no attempt."""
+    verdict = _reply_verdict(view)
+    if verdict is None or verdict.turn_class == "failed":
+        return verdict
+    late = _late(view, limit_lateness_ms)
+    if not late:
+        return verdict
+    return Verdict("invalid", verdict.outcome, "; ".join(filter(None, (late, verdict.detail))))
+
+
+def failure_without_turn(end: End) -> Verdict:
+    """The verdict on a turn that never began."""
+    return Verdict("failed", end.outcome if kind_of(end.outcome) in FAILED else TRANSPORT, end.detail)
+
+
+def faults_of(view: TurnView) -> list[PeerFault]:
+    """The peer's breaches of protocol during this turn."""
+    return [fault for fault in view.conversation.faults if view.replies.holds(fault.t_ns)]
+
+
+def _reply_verdict(view: TurnView) -> Verdict | None:
+    """The verdict but for lateness."""
+    reply, end = view.replies.reply, _end_of(view)
+    if end is not None and end.outcome in _ALWAYS_FAIL:
+        return Verdict("failed", end.outcome, end.detail)
+    # What came after the reply's own end did not end it; a reply that ended after we gave up came too late.
+    if reply is not None and reply.done_ns is not None and (end is None or reply.done_ns <= end.t_ns):
+        return _done_verdict(view, reply)
+    fatal = next((fault for fault in faults_of(view) if fault.fatal), None)
+    if fatal is not None:
+        outcome = RATE_LIMIT if _is_rate_limit(fatal.code) else REFUSED
+        return Verdict("failed", outcome, _joined(fatal.code, fatal.detail or fatal.kind))
+    if end is None:
+        return _abandoned(view)
+    if end.outcome == "":
+        return None
+    if end.outcome == TIME_OUT:
+        return _nothing_came(view, end.detail)
+    return failure_without_turn(end)
+
+
+def _abandoned(view: TurnView) -> Verdict:
+    """The dialogue went on, or was over, without an end of this turn's reply."""
+    if view.replies.reply is not None and view.replies.turn.cancelled_ns is not None:
+        return Verdict("completed", INTERRUPTED, "the peer did not confirm the cancel")
+    return _nothing_came(view, "the dialogue went on without an end of the reply")
+
+
+def _nothing_came(view: TurnView, detail: str) -> Verdict:
+    """We waited in vain for the reply, or for its end."""
+    reply, faults = view.replies.reply, faults_of(view)
+    if reply is None and not view.replies.turn.expects_reply:
+        return Verdict("completed", QUIET, detail)
+    if reply is not None and (view.heard.arrivals or any(piece.text for piece in reply.texts)):
+        return Verdict("failed", NO_END, detail)
+    if faults:
+        return Verdict("failed", SERVER_ERROR, _joined(_undecodable(faults), detail))
+    return Verdict("failed", TIME_OUT, _joined(_silence(view), detail))
+
+
+def _done_verdict(view: TurnView, reply: Reply) -> Verdict:
+    """A reply that the peer ended itself."""
+    said = _joined(reply.error_code, reply.reason, reply.message)
+    if reply.status in ("completed", ""):
+        return _content_verdict(view, reply)
+    if reply.status == "cancelled":
+        if _was_interrupted(view, reply):
+            return Verdict("completed", INTERRUPTED, said)
+        return Verdict("failed", _with_reason(CANCELLED, reply.reason), said)
+    if reply.status == "incomplete":
+        return Verdict("failed", _with_reason(INCOMPLETE, reply.reason), said)
+    if _is_rate_limit(reply.error_code) or _is_rate_limit(reply.reason):
+        return Verdict("failed", RATE_LIMIT, said)
+    if reply.status == "failed":
+        return Verdict("failed", SERVER_ERROR, said)
+    return Verdict("failed", SERVER_ERROR, _joined(f"unknown status {reply.status!r}", said))
+
+
+def _content_verdict(view: TurnView, reply: Reply) -> Verdict:
+    """A reply that ended well is named by what a listener or reader got from it."""
+    duplex = view.conversation.protocol_class == "D"
+    if view.heard.onset.index is not None or (duplex and view.heard.arrivals):
+        return Verdict("completed", ANSWERED)
+    silent = "its audio is below the gate" if view.heard.arrivals else ""
+    if reply.has_tool_call:
+        return Verdict("completed", TOOL_CALL, silent)
+    if any(piece.text.strip() for piece in reply.texts):
+        return Verdict("completed", TEXT_ONLY, silent)
+    faults = faults_of(view)
+    if faults and not view.heard.arrivals:
+        return Verdict("failed", SERVER_ERROR, _undecodable(faults))
+    return Verdict("completed", EMPTY, silent)
+
+
+def _end_of(view: TurnView) -> End | None:
+    """The first thing that ended this turn from outside."""
+    ends = [end for end in view.conversation.ends if end.turn == view.replies.turn.index]
+    return min(ends, key=lambda end: end.t_ns, default=None)
+
+
+def _was_interrupted(view: TurnView, reply: Reply) -> bool:
+    """By the script: its own cancel, or its next turn begun before the reply's end."""
+    done_ns = reply.done_ns or 0
+    cancelled_ns, next_ns = view.replies.turn.cancelled_ns, view.replies.next_ns
+    return (cancelled_ns is not None and cancelled_ns <= done_ns) or (next_ns is not None and next_ns <= done_ns)
+
+
+def _silence(view: TurnView) -> str:
+    """Why a class-B peer may have kept silent: it never said that the user had stopped."""
+    if view.conversation.protocol_class != "B" or view.replies.reply is not None:
+        return ""
+    heard = {event.what for event in view.conversation.vad if view.replies.holds(event.t_ns)}
+    if heard & {"stopped", "committed"}:
+        return ""
+    return "no end of turn signalled: the server did not hear the speech end (does silence flow after the turn?)"
+
+
+def _late(view: TurnView, limit_lateness_ms: float) -> str:
+    """Which of the two was over the limit; "" where neither was."""
+    sent_ns, lag_ns = send_lateness_ns(view), heartbeat_lag_ns(view)
+    limit_ns = limit_lateness_ms * NS_PER_MS
+    remarks = []
+    if sent_ns is not None and sent_ns > limit_ns:
+        remarks.append(f"a frame left {sent_ns / NS_PER_MS:.1f} ms late (limit {limit_lateness_ms:g} ms)")
+    if lag_ns > limit_ns:
+        remarks.append(f"the heartbeat was {lag_ns / NS_PER_MS:.1f} ms late (limit {limit_lateness_ms:g} ms)")
+    return "; ".join(remarks)
+
+
+def _undecodable(faults: list[PeerFault]) -> str:
+    return f"nothing of a reply could be decoded: {_joined(faults[0].kind, faults[0].detail)}"
+
+
+def _with_reason(kind: str, reason: str) -> str:
+    return f"{kind}: {reason}" if reason in REASONS[kind] else kind
+
+
+def _is_rate_limit(code: str) -> bool:
+    return code.lower() in RATE_LIMIT_CODES
+
+
+def _joined(*parts: str) -> str:
+    return ": ".join(part for part in parts if part)
