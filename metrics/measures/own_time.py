@@ -1,8 +1,8 @@
 """How well this side kept time during the turn; the windows stand in `metrics.timeliness`.
 
 send_lateness_max_ms = maximum of (write returned − due) over the turn's frames up to first_audible.
-heartbeat_lag_max_ms = maximum lag of the 5 ms heartbeats of the timed processes up to reply_done; beats that were not
-logged were not late, so a turn without a logged one has 0.
+heartbeat_lag_max_ms = maximum lag of the 5 ms heartbeats of the timed processes up to reply_done; beats less than one
+period late are not logged and count as 0.
 """
 
 from __future__ import annotations
