@@ -393,8 +393,8 @@ class Dialogue:
                 if count % _MESSAGES_PER_BREATH == 0:
                     await asyncio.sleep(0)  # a burst of messages must not hold up the frames that are due
         except TransportError as error:
-            self._lost = self._lost or error
-            self._log(_closed(error, self._clock.now_ns()))
+            self._lost = self._lost or error  # where we hung up ourselves, our own reason stands
+            self._log(_closed(self._lost, self._clock.now_ns()))
         except PeerError as error:
             self._refused = error
         self._ready.set()

@@ -349,6 +349,7 @@ def _os_failed(error: OSError, shown: str, proxy: str | None, secrets: Secrets, 
         return ConnectFailed(f"nothing listens at {shown} (connection refused)", "Start the server, or check the port")
     if isinstance(error, socket.gaierror):
         return ConnectFailed(f"the host of {shown} is not known ({error.strerror})", "Check the name")
-    if isinstance(error, ConnectionResetError) and not secure:
-        return ConnectFailed(f"{shown} hung up during the upgrade", "If the server wants TLS, use wss://")
+    if isinstance(error, ConnectionResetError):
+        mend = "If it speaks plain text there, use ws:// instead" if secure else "If it wants TLS, use wss:// instead"
+        return ConnectFailed(f"{shown} hung up before the connection stood", mend)
     return ConnectFailed(f"cannot connect to {shown} ({error.strerror or error})", "Check the address and the network")
