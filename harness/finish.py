@@ -15,7 +15,8 @@ from harness.derive import Derived, derive
 from harness.planning import schedule
 from harness.report import build_report
 from harness.results import DialogueResult
-from harness.summary import Summary, summarise_run, write_turns_csv
+from harness.summary import Summary, summarise_run
+from harness.turns_csv import write_turns_csv
 from metrics.turns import measure_conversation
 from sessions import audio
 from sessions.clock import NS_PER_MS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
 import signal
 import sys
@@ -68,8 +67,7 @@ async def _until_stopped(run: RunFolder, access: Access, progress: Progress) -> 
     """Perform the run; SIGTERM stops it as Ctrl-C does."""
     task = asyncio.current_task()
     assert task is not None
-    with contextlib.suppress(NotImplementedError, RuntimeError):
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     await perform_run(run, access, MonotonicClock(), progress)
 
 

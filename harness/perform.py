@@ -394,7 +394,7 @@ class Dialogue:
                     await asyncio.sleep(0)  # a burst of messages must not hold up the frames that are due
         except TransportError as error:
             self._lost = self._lost or error  # where we hung up ourselves, our own reason stands
-            self._log(_closed(self._lost, self._clock.now_ns()))
+            self._log(_closed(self._lost, self._clock.now_ns(), self._how.secrets))
         except PeerError as error:
             self._refused = error
         self._ready.set()
@@ -449,17 +449,17 @@ def _connected(transport: Transport) -> Connected:
     return Connected(t_ns=made.connected_ns, phases=dict(made.phases_ns), proxy=made.proxy, keepalive=made.keepalive)
 
 
-def _closed(error: TransportError, t_ns: int) -> Closed:
+def _closed(error: TransportError, t_ns: int, secrets: Secrets) -> Closed:
     match error:
         case ConnectionClosed():
             how = "eof" if error.code == 1006 else "close"
-            return Closed(t_ns=t_ns, by=error.by, how=how, code=error.code, reason=error.reason)
+            return Closed(t_ns=t_ns, by=error.by, how=how, code=error.code, reason=secrets.mask(error.reason))
         case Flood():
             return Closed(t_ns=t_ns, by="us", how="flood")
         case ConnectionReset():
-            return Closed(t_ns=t_ns, by="peer", how="reset", reason=str(error))
+            return Closed(t_ns=t_ns, by="peer", how="reset", reason=secrets.mask(str(error)))
         case _:
-            return Closed(t_ns=t_ns, by="us", how="abort", reason=str(error))
+            return Closed(t_ns=t_ns, by="us", how="abort", reason=secrets.mask(str(error)))
 
 
 def outcome_of(error: DuologueError) -> tuple[str, str]:

