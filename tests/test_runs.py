@@ -1,0 +1,91 @@
+"""The run folder: journal, resumption, atomic writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sessions.errors import BadFile, SetupError
+from sessions.runs import JournalLine, Limits, Plan, RunFolder, write_atomic
+
+
+def plan() -> Plan:
+    return Plan(
+        created="2026-01-01T00:00:00",
+        target="ws://127.0.0.1:1/",
+        protocol="openai-realtime",
+        protocol_class="A",
+        turn_detection="manual",
+        server_vad={},
+        voice="",
+        headers=[],
+        scripts=[],
+        repeat=1,
+        warmup=0,
+        frame_ms=20,
+        rate_hz=24_000,
+        limits=Limits(),
+        definitions={},
+        software={},
+        floor={},
+    )
+
+
+def line(number: int) -> JournalLine:
+    return JournalLine(id=f"d{number:04d}", number=number, script="s", warmup=False, turns=3)
+
+
+def test_a_plan_comes_back_as_it_was(tmp_path: Path) -> None:
+    RunFolder.create(tmp_path / "run", plan())
+    assert RunFolder.open(tmp_path / "run").plan == plan()
+
+
+def test_a_torn_last_line_is_not_done_and_does_no_harm(tmp_path: Path) -> None:
+    run = RunFolder.create(tmp_path / "run", plan())
+    run.append_journal(line(0))
+    with (run.path / "journal.jsonl").open("ab") as torn:
+        torn.write(b'{"id":"d0001","num')
+    assert run.journal() == [line(0)]
+    run.append_journal(line(1))
+    assert run.journal() == [line(0), line(1)]
+
+
+def test_a_damaged_line_is_named(tmp_path: Path) -> None:
+    run = RunFolder.create(tmp_path / "run", plan())
+    run.append_journal(line(0))
+    (run.path / "journal.jsonl").write_bytes(b"{}\n")
+    with pytest.raises(BadFile, match=r"journal\.jsonl:1"):
+        run.journal()
+
+
+def test_not_a_run_and_a_run_already_there(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="not a run folder"):
+        RunFolder.open(tmp_path)
+    RunFolder.create(tmp_path / "run", plan())
+    with pytest.raises(SetupError, match="--resume"):
+        RunFolder.create(tmp_path / "run", plan())
+
+
+def test_a_plan_of_another_version_is_refused(tmp_path: Path) -> None:
+    run = RunFolder.create(tmp_path / "run", plan())
+    text = (run.path / "plan.json").read_text().replace('"version": 1', '"version": 99')
+    (run.path / "plan.json").write_text(text)
+    with pytest.raises(BadFile, match="99"):
+        RunFolder.open(run.path)
+
+
+def test_one_writer_at_a_time(tmp_path: Path) -> None:
+    run = RunFolder.create(tmp_path / "run", plan())
+    with run.locked(), pytest.raises(SetupError, match="another process"), RunFolder.open(run.path).locked():
+        pass
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "summary.json"
+    write_atomic(file, "old")
+    monkeypatch.setattr("os.fsync", lambda fd: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(OSError, match="No space"):
+        write_atomic(file, "new")
+    assert file.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]
