@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,20 +19,20 @@ class Ran:
     err: str
 
 
-def environment(**extra: str) -> dict[str, str]:
+def environment(extra: Mapping[str, str]) -> dict[str, str]:
     """The environment less proxies and colours."""
     kept = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
-    return kept | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1", "COLUMNS": "100"} | extra
+    return kept | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1", "COLUMNS": "100"} | dict(extra)
 
 
-async def start(*arguments: str, cwd: Path = ROOT, **extra: str) -> asyncio.subprocess.Process:
+async def start(*arguments: str, cwd: Path = ROOT, extra: Mapping[str, str] = {}) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         "harness",
         *arguments,
         cwd=cwd,
-        env=environment(**extra),
+        env=environment(extra),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -44,6 +45,6 @@ async def finish(process: asyncio.subprocess.Process) -> Ran:
     return Ran(process.returncode, out.decode(), err.decode())
 
 
-async def run(*arguments: str, cwd: Path = ROOT, **extra: str) -> Ran:
+async def run(*arguments: str, cwd: Path = ROOT, extra: Mapping[str, str] = {}) -> Ran:
     """`duologue ARGUMENTS` to its end."""
-    return await finish(await start(*arguments, cwd=cwd, **extra))
+    return await finish(await start(*arguments, cwd=cwd, extra=extra))

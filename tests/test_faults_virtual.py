@@ -45,7 +45,7 @@ def outcome(peer: Peer, **settings: Any) -> tuple[str, str]:
 
 # ---- O10: a turn that ends without sound ---------------------------------------------------------------------------
 
-TOOL = {"output": [{"type": "function_call", "name": "f"}]}
+TOOL: dict[str, Any] = {"output": [{"type": "function_call", "name": "f"}]}
 
 
 @pytest.mark.parametrize(

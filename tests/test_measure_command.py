@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
 import signal
+import sys
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ import soundfile
 
 from sessions.clock import MonotonicClock
 from sessions.runs import RunFolder
-from tests.commands import Ran, finish, run, start
+from tests.commands import ROOT, Ran, environment, finish, run, start
 from tests.peers import Gone, Wire, audio, created, done, greet, on_a_socket, request, sleep_ms, text, tone
 
 pytestmark = pytest.mark.sockets
@@ -280,12 +282,12 @@ async def test_no_secret_is_written_anywhere(tmp_path: Path, clip: str) -> None:
     common = ["--audio", clip, "--api-key-env", "CANARY_KEY", "--header", f"X-Other: {CANARY}-2"]
     async with on_a_socket(answers, CLOCK, process_request=refuse) as url:
         out = tmp_path / "refused"
-        ran = await run("measure", f"{url}?model=m&token={CANARY}", *common, "--out", str(out), **key)
+        ran = await run("measure", f"{url}?model=m&token={CANARY}", *common, "--out", str(out), extra=key)
         assert "HTTP 401" in one_line(ran)
         assert_clean(out, ran.out, ran.err)
     async with on_a_socket(tells_the_key, CLOCK) as url:
         out = tmp_path / "told"
-        ran = await run("measure", url, *common, "--out", str(out), **key)
+        ran = await run("measure", url, *common, "--out", str(out), extra=key)
         assert ran.code == 1, ran.err
         assert_clean(out, ran.out, ran.err)
 
@@ -300,11 +302,9 @@ async def test_a_crash_shows_no_secret(tmp_path: Path, clip: str) -> None:
         "        raise RuntimeError('crash with ' + access.api_key)\n"
         "    m.measure_run = crash\n"
     )
-    from tests.commands import ROOT
-
     out = tmp_path / "run"
     arguments = ["measure", "ws://127.0.0.1:1", "--audio", clip, "--api-key-env", "CANARY_KEY", "--out", str(out)]
-    ran = await run(*arguments, CANARY_KEY=CANARY, PYTHONPATH=f"{tmp_path}:{ROOT}")
+    ran = await run(*arguments, extra={"CANARY_KEY": CANARY, "PYTHONPATH": f"{tmp_path}:{ROOT}"})
     assert ran.code == 70
     assert "RuntimeError: crash with ***" in ran.err
     assert_clean(out, ran.out, ran.err)
@@ -314,17 +314,17 @@ async def test_a_proxy_in_the_environment_swallows_no_loopback(tmp_path: Path, c
     """O06"""
     proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:1") | {"ALL_PROXY": "socks5://127.0.0.1:1"}
     async with on_a_socket(answers, CLOCK) as url:
-        ran = await run("measure", url, "--audio", clip, "--out", str(tmp_path / "run"), **proxies)
+        ran = await run("measure", url, "--audio", clip, "--out", str(tmp_path / "run"), extra=proxies)
     assert ran.code == 0, ran.err
+
+
+def _no_room() -> None:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, 2_000))
 
 
 async def test_a_full_disk_is_named_and_what_was_done_is_kept(tmp_path: Path, clip: str) -> None:
     """RLIMIT_FSIZE stands in for a full disk: every write past it fails, as on a device without space."""
-    import resource
-    import sys
-
-    from tests.commands import environment
-
     out, peer = tmp_path / "run", Counting()
     async with on_a_socket(peer, CLOCK) as url:
         first = await run("measure", url, "--audio", clip, "--out", str(out), "--repeat", "1")
@@ -336,13 +336,10 @@ async def test_a_full_disk_is_named_and_what_was_done_is_kept(tmp_path: Path, cl
             "harness",
             "report",
             str(out),
-            env=environment(),
+            env=environment({}),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            preexec_fn=lambda: (
-                signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
-                resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, 2_000)),
-            ),
+            preexec_fn=_no_room,
         )
         ran = await finish(process)
     assert "cannot write" in one_line(ran)
