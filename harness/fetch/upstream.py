@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import socket
 import threading
 from collections.abc import Iterable, Mapping
@@ -26,7 +27,7 @@ REACH_S = 3.0
 _TRIES = 3
 _PAUSE_S = 0.3
 _TIMEOUT = aiohttp.ClientTimeout(total=None, connect=10, sock_read=30)
-_PARTIAL_CONTENT, _RANGE_NOT_SATISFIABLE = 206, 416
+_PARTIAL_CONTENT, _NOT_FOUND, _RANGE_NOT_SATISFIABLE = 206, 404, 416
 
 
 def hub_address(environ: Mapping[str, str]) -> str:
@@ -89,8 +90,14 @@ def open_session() -> aiohttp.ClientSession:
     )
 
 
+def public(url: str) -> str:
+    """An address as it may be shown: a mirror's may hold a name and password."""
+    return re.sub(r"//[^/@]*@", "//", url)
+
+
 def origin_of(url: str) -> str:
-    scheme, _, rest = url.partition("://")
+    """Scheme, host and port."""
+    scheme, _, rest = public(url).partition("://")
     return f"{scheme}://{rest.partition('/')[0]}"
 
 
@@ -103,13 +110,15 @@ class Upstream:
 
     async def reach(self, urls: Iterable[str]) -> None:
         """Ask each origin once, all at the same time, by a header request for one of its files."""
-        first_of = {origin_of(url): url for url in urls if url}
+        first_of: dict[str, str] = {}
+        for url in filter(None, urls):
+            first_of.setdefault(origin_of(url), url)
         await asyncio.gather(*(self._reach(origin, url) for origin, url in first_of.items()))
 
     async def _reach(self, origin: str, url: str) -> None:
         try:
             async with asyncio.timeout(REACH_S), self._session.head(url, allow_redirects=False) as response:
-                if response.status >= 400:
+                if response.status >= 400 and response.status != _NOT_FOUND:  # one file may be gone; that is no outage
                     self.refused[origin] = f"{origin} answered {response.status} {response.reason or ''}".rstrip()
         except TimeoutError:
             self.refused[origin] = f"{origin} did not answer within {REACH_S:.0f} s"
@@ -124,6 +133,8 @@ class Upstream:
         origin = origin_of(url)
         if origin in self.refused:
             raise TransportError(self.refused[origin])
+        if _size(part) > file.size_bytes:
+            _drop(part)  # it cannot be the beginning of this file
         self._progress.begin(label, file.size_bytes)
         try:
             tries_left = _TRIES
@@ -147,17 +158,22 @@ class Upstream:
         async with self._session.get(url, headers=headers) as response:
             if response.status == _RANGE_NOT_SATISFIABLE:
                 _drop(part)
-                raise aiohttp.ClientPayloadError("the server has no such range")
+                raise TransportError(f"{public(url)} is shorter than the pinned {file.size_bytes} bytes")
             if response.status >= 400:
-                raise TransportError(f"{url} answered {response.status} {response.reason or ''}".rstrip())
+                raise TransportError(f"{public(url)} answered {response.status} {response.reason or ''}".rstrip())
             if response.status != _PARTIAL_CONTENT or not _starts_at(response, have):
                 have = 0  # the server sends the whole file
+            length_bytes = response.content_length
+            if length_bytes is not None and have + length_bytes != file.size_bytes:
+                _drop(part)
+                what = f"{public(url)} has {have + length_bytes} bytes, pinned are {file.size_bytes}"
+                raise TransportError(what)
             with PartWriter(part, have) as writer:
                 writer.cut_here()
                 async for chunk in response.content.iter_chunked(CHUNK_BYTES):
                     have += len(chunk)
                     if have > file.size_bytes:
-                        raise TransportError(f"{url} is longer than the pinned {file.size_bytes} bytes")
+                        raise TransportError(f"{public(url)} is longer than the pinned {file.size_bytes} bytes")
                     writer.write(chunk)
                     self._progress.update(label, have)
         if have < file.size_bytes:
