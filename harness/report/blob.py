@@ -1,0 +1,155 @@
+"""The data that the page's script draws from: compact JSON, and the recordings of the dialogues."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import soundfile
+from numpy.typing import NDArray
+
+from harness.report import sound
+from harness.report.markup import Markup, tag
+from harness.results import DialogueResult
+from harness.wording import clean, words_for
+from metrics.instants import INSTANTS
+from metrics.result import Failed, TurnResult, Unavailable, Value
+from metrics.table import METRICS, metric
+from sessions.clock import NS_PER_MS
+
+SHOWN = (
+    "first_packet_ms",
+    "voice_to_voice_ms",
+    "silence_padding_ms",
+    "gapless_prebuffer_ms",
+    "underruns_b0",
+)
+"""Measures with a column in the table of turns."""
+
+
+@dataclass(slots=True)
+class Reasons:
+    """Why values are missing, each text once."""
+
+    texts: dict[str, int]
+
+    def key(self, text: str) -> str:
+        return str(self.texts.setdefault(clean(text), len(self.texts)))
+
+
+def page_data(dialogues: list[DialogueResult], folder: Path) -> dict[str, Any]:
+    """Everything that the script shows. folder: the run's, where the recordings are."""
+    names = list(METRICS)
+    reasons = Reasons({})
+    rows = [_dialogue(dialogue, names, reasons, folder) for dialogue in dialogues]
+    return {
+        "measures": [{"name": name, "label": words_for(name).label, "unit": metric(name).unit} for name in names],
+        "shown": list(SHOWN),
+        "instants": list(INSTANTS),
+        "reasons": list(reasons.texts),
+        "dialogues": rows,
+    }
+
+
+def data_script(data: Mapping[str, Any]) -> Markup:
+    """The data as an element that no content can close: `<`, `>` and `&` stand as escapes in it."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return tag("script", Markup(text), type="application/json", id="data")
+
+
+def audio_scripts(dialogues: list[DialogueResult], folder: Path, bytes_at_most: int) -> list[Markup] | None:
+    """One element per recording, by the dialogue's position. None where all of them would make the page too large."""
+    lengths = [sound.duration_s(folder / dialogue.recording) for dialogue in dialogues if dialogue.recording]
+    if sum(length or 0.0 for length in lengths) * sound.BYTES_PER_S > bytes_at_most:
+        return None
+    scripts = []
+    for position, dialogue in enumerate(dialogues):
+        path = folder / dialogue.recording
+        if not dialogue.recording or sound.duration_s(path) is None:
+            continue
+        encoded = sound.encode(path)
+        holder = tag("script", Markup(encoded.text), type="text/plain", id=f"audio-{position}", data_type=encoded.mime)
+        scripts.append(holder)
+    return scripts
+
+
+def _dialogue(dialogue: DialogueResult, names: list[str], reasons: Reasons, folder: Path) -> dict[str, Any]:
+    path = folder / dialogue.recording
+    length_s = sound.duration_s(path) if dialogue.recording else None
+    words = zip(dialogue.turns, dialogue.said, dialogue.understood, strict=True)
+    return {
+        "number": dialogue.number + 1,
+        "script": clean(dialogue.script),
+        "warmup": dialogue.warmup,
+        "complete": dialogue.completed,
+        "faults": [clean(fault) for fault in dialogue.faults],
+        "recording": dialogue.recording if length_s is not None else "",
+        "duration_ms": round(_duration_ms(dialogue, length_s), 1),
+        "peaks": _peaks(path) if length_s is not None else None,
+        "turns": [_turn(dialogue, turn, said, heard, names, reasons) for turn, said, heard in words],
+    }
+
+
+def _duration_ms(dialogue: DialogueResult, length_s: float | None) -> float:
+    """Of the timeline: the recording's, else as far as the instants go; 0 where no session came about."""
+    if length_s is not None:
+        return 1000 * length_s
+    if dialogue.ready_ns is None:
+        return 0.0
+    ends = [dialogue.ended_ns, *(t_ns for turn in dialogue.turns for t_ns in turn.instants_ns.values())]
+    return max(0.0, (max(ends) - dialogue.ready_ns) / NS_PER_MS)
+
+
+def _peaks(path: Path) -> dict[str, Any] | None:
+    try:
+        envelope = sound.envelope(path)
+    except soundfile.LibsndfileError:
+        return None
+    return {"bin_ms": envelope.bin_ms, "user": _base64(envelope.user), "agent": _base64(envelope.agent)}
+
+
+def _base64(array: NDArray[Any]) -> str:
+    return base64.b64encode(array.tobytes()).decode()
+
+
+def _turn(
+    dialogue: DialogueResult, turn: TurnResult, said: str, understood: str, names: list[str], reasons: Reasons
+) -> dict[str, Any]:
+    return {
+        "turn": turn.turn,
+        "class": turn.turn_class,
+        "outcome": clean(turn.outcome),
+        "detail": clean(turn.detail),
+        "said": clean(said),
+        "understood": clean(understood),
+        "answered": clean(turn.heard_text),
+        "flags": [clean(flag) for flag in turn.flags],
+        "false_starts": turn.false_starts,
+        "at": [_on_recording(dialogue, turn, name) for name in INSTANTS],
+        "m": [_cell(turn, name, reasons) for name in names],
+    }
+
+
+def _on_recording(dialogue: DialogueResult, turn: TurnResult, name: str) -> float | None:
+    """An instant in ms from the recording's first sample."""
+    t_ns = turn.instants_ns.get(name)
+    if t_ns is None or dialogue.ready_ns is None:
+        return None
+    return round((t_ns - dialogue.ready_ns) / NS_PER_MS, 3)
+
+
+def _cell(turn: TurnResult, name: str, reasons: Reasons) -> float | str:
+    """A number, or as a string the index of the reason why there is none."""
+    match turn.measures.get(name, Unavailable("not measured")):
+        case Value(value):
+            return round(value, 3)
+        case Unavailable(because):
+            return reasons.key(because)
+        case Failed(error):
+            return reasons.key(f"error: {error}")

@@ -1,0 +1,318 @@
+"""A run in figures: what `summary.json` holds, and `turns.csv` beside it.
+
+Warm-up dialogues, and dialogues that the user stopped, are in no figure and in no count; `remarks` says so. Latency and
+quality are summarised over completed turns only: all that have the figure (`headline`), and apart the first turns of
+the dialogues and the later ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from harness.results import DialogueResult
+from harness.turns_csv import write_turns_csv
+from harness.wording import plural
+from metrics.outcome import kind_of
+from metrics.result import Failed, Measured, TurnClass, TurnResult, Unavailable, Value
+from metrics.stats import Distribution, summarise
+from metrics.table import METRICS, metric
+from sessions.runs import Plan
+
+__all__ = ["Summary", "schema_text", "summarise_run", "value_of", "write_turns_csv"]
+
+SUMMARY_VERSION = 1
+STATISTICS = "statistics/1"
+"""Hyndman–Fan 7; no p95 below 20 values, no p99 below 100; 95 % bootstrap by dialogue from 10 dialogues up."""
+
+
+class MeasureSummary(msgspec.Struct, frozen=True):
+    """One measure over a group of turns.
+
+    unavailable, errors: reason → number of turns that have no value because of it. n + both add up to the turns.
+    """
+
+    unit: str
+    direction: str
+    n: int
+    unavailable: dict[str, int]
+    errors: dict[str, int]
+    distribution: Distribution
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Completed turns that are summarised together. measures: by name."""
+
+    turns: int
+    measures: dict[str, MeasureSummary]
+
+
+class Attempts(msgspec.Struct, frozen=True):
+    """Every attempt has one class: total = completed + invalid + failed.
+
+    outcomes: class → outcome → number · failed_by_kind: failures without their finer reasons · never_attempted: turns
+    of the scripts whose dialogue had ended before them (they are no attempts).
+    """
+
+    total: int
+    completed: int
+    invalid: int
+    failed: int
+    outcomes: dict[str, dict[str, int]]
+    failed_by_kind: dict[str, int]
+    never_attempted: int
+
+
+class Dialogues(msgspec.Struct, frozen=True):
+    """measured: in the figures · warmup, stopped: kept in the run, in no figure."""
+
+    measured: int
+    warmup: int
+    stopped: int
+
+
+class FalseStarts(msgspec.Struct, frozen=True):
+    """Replies begun before the user's speech end and cancelled before it. heard_ms: how much of them was heard."""
+
+    count: int
+    turns: int
+    heard_ms: float
+
+
+class Conditions(msgspec.Struct, frozen=True):
+    """What must be equal before two results are put in one ranking, beside `Summary.definitions`.
+
+    speech_end_methods: method → attempts · scripts: name → content hash.
+    """
+
+    protocol: str
+    protocol_class: str
+    turn_detection: str
+    server_vad: dict[str, float]
+    speech_end_methods: dict[str, int]
+    scripts: dict[str, str]
+    frame_ms: int
+    rate_hz: int
+    lateness_limit_ms: float
+
+
+class SpokenTurn(msgspec.Struct, frozen=True):
+    """One exchange. understood: what the server says it heard, "" where it says nothing."""
+
+    turn: int
+    turn_class: TurnClass
+    outcome: str
+    detail: str
+    said: str
+    understood: str
+    answered: str
+    voice_to_voice_ms: float | None
+    flags: list[str]
+
+
+class SpokenDialogue(msgspec.Struct, frozen=True):
+    """What was said and answered in one dialogue. faults: the peer's breaches of its protocol."""
+
+    id: str
+    number: int
+    script: str
+    warmup: bool
+    completed: bool
+    turns: list[SpokenTurn]
+    faults: list[str]
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """A whole run. connection_ms: phase → distribution over dialogues · flags: kind of remark → turns that have it."""
+
+    created: str
+    target: str
+    conditions: Conditions
+    dialogues: Dialogues
+    attempts: Attempts
+    headline: Group
+    first_turns: Group
+    later_turns: Group
+    connection_ms: dict[str, Distribution]
+    false_starts: FalseStarts
+    flags: dict[str, int]
+    remarks: list[str]
+    definitions: dict[str, str]
+    software: dict[str, str]
+    machine_floor: dict[str, float]
+    spoken: list[SpokenDialogue]
+    version: int = SUMMARY_VERSION
+
+
+def summarise_run(plan: Plan, dialogues: list[DialogueResult], floor: Mapping[str, float]) -> Summary:
+    """Aggregate a run.
+
+    dialogues: all that were performed, warm-up included · floor: this machine's own timing, in ms, by name.
+    """
+    measured = [dialogue for dialogue in dialogues if dialogue.completed and not dialogue.warmup]
+    counted = Dialogues(
+        measured=len(measured),
+        warmup=sum(dialogue.warmup for dialogue in dialogues),
+        stopped=sum(not dialogue.completed and not dialogue.warmup for dialogue in dialogues),
+    )
+    turns = [turn for dialogue in measured for turn in dialogue.turns]
+    return Summary(
+        created=plan.created,
+        target=plan.target,
+        conditions=_conditions(plan, turns),
+        dialogues=counted,
+        attempts=_attempts(plan, measured),
+        headline=_group(measured, lambda turn: True),
+        first_turns=_group(measured, lambda turn: turn.turn == 0),
+        later_turns=_group(measured, lambda turn: turn.turn > 0),
+        connection_ms=_connection(measured),
+        false_starts=FalseStarts(
+            count=sum(turn.false_starts for turn in turns),
+            turns=sum(turn.false_starts > 0 for turn in turns),
+            heard_ms=sum(turn.false_start_heard_ms for turn in turns),
+        ),
+        flags=_flags(turns),
+        remarks=_remarks(counted),
+        definitions={**plan.definitions, "statistics": STATISTICS.partition("/")[2]},
+        software=plan.software,
+        machine_floor=dict(floor),
+        spoken=[_spoken(dialogue) for dialogue in dialogues],
+    )
+
+
+def value_of(measured: Measured | None) -> float | None:
+    """The number, or None where there is none."""
+    return measured.value if isinstance(measured, Value) else None
+
+
+def schema_text() -> str:
+    """The JSON schema of `summary.json`, as it is shipped in harness/schema/summary.schema.json."""
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"duologue summary.json, version {SUMMARY_VERSION}",
+        **msgspec.json.schema(Summary),
+    }
+    return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
+
+
+def _conditions(plan: Plan, turns: Iterable[TurnResult]) -> Conditions:
+    return Conditions(
+        protocol=plan.protocol,
+        protocol_class=plan.protocol_class,
+        turn_detection=plan.turn_detection,
+        server_vad=plan.server_vad,
+        speech_end_methods=dict(Counter(turn.method for turn in turns if turn.method)),
+        scripts={script.name: script.sha256 for script in plan.scripts},
+        frame_ms=plan.frame_ms,
+        rate_hz=plan.rate_hz,
+        lateness_limit_ms=plan.limits.lateness_ms,
+    )
+
+
+def _attempts(plan: Plan, measured: list[DialogueResult]) -> Attempts:
+    turns = [turn for dialogue in measured for turn in dialogue.turns]
+    outcomes: dict[str, Counter[str]] = {"completed": Counter(), "invalid": Counter(), "failed": Counter()}
+    for turn in turns:
+        outcomes[turn.turn_class][turn.outcome] += 1
+    scripted = {script.name: len(script.turns) for script in plan.scripts}
+    return Attempts(
+        total=len(turns),
+        completed=outcomes["completed"].total(),
+        invalid=outcomes["invalid"].total(),
+        failed=outcomes["failed"].total(),
+        outcomes={name: dict(counter.most_common()) for name, counter in outcomes.items()},
+        failed_by_kind=dict(
+            Counter(kind_of(turn.outcome) for turn in turns if turn.turn_class == "failed").most_common()
+        ),
+        never_attempted=sum(max(0, scripted.get(d.script, 0) - len(d.turns)) for d in measured),
+    )
+
+
+def _group(measured: list[DialogueResult], belongs: Callable[[TurnResult], bool]) -> Group:
+    """Summarise every measure over the completed turns that belong."""
+    turns = {
+        dialogue.id: [turn for turn in dialogue.turns if turn.turn_class == "completed" and belongs(turn)]
+        for dialogue in measured
+    }
+    flat = [turn for group in turns.values() for turn in group]
+    extra = sorted({name for turn in flat for name in turn.measures} - set(METRICS))
+    return Group(len(flat), {name: _measure(name, turns) for name in (*METRICS, *extra)})
+
+
+def _measure(name: str, turns: Mapping[str, list[TurnResult]]) -> MeasureSummary:
+    values: dict[str, list[float]] = {}
+    unavailable: Counter[str] = Counter()
+    errors: Counter[str] = Counter()
+    for dialogue_id, group in turns.items():
+        for turn in group:
+            match turn.measures.get(name, Unavailable("not measured")):
+                case Value(value):
+                    values.setdefault(dialogue_id, []).append(value)
+                case Unavailable(because):
+                    unavailable[because] += 1
+                case Failed(error):
+                    errors[error] += 1
+    known = metric(name) if name in METRICS else None
+    distribution = summarise(values)
+    return MeasureSummary(
+        unit=known.unit if known else "",
+        direction=known.direction if known else "none",
+        n=distribution.n,
+        unavailable=dict(unavailable.most_common()),
+        errors=dict(errors.most_common()),
+        distribution=distribution,
+    )
+
+
+def _flags(turns: Iterable[TurnResult]) -> dict[str, int]:
+    kinds = Counter(kind for turn in turns for kind in dict.fromkeys(map(_flag_kind, turn.flags)))
+    return dict(kinds.most_common())
+
+
+def _flag_kind(flag: str) -> str:
+    """A remark without its particulars, so that like is counted with like."""
+    return re.sub(r"\d+(\.\d+)?", "n", kind_of(flag))
+
+
+def _connection(measured: list[DialogueResult]) -> dict[str, Distribution]:
+    names = dict.fromkeys(name for dialogue in measured for name in dialogue.phases_ms)
+    return {name: summarise({d.id: [d.phases_ms[name]] for d in measured if name in d.phases_ms}) for name in names}
+
+
+def _remarks(counted: Dialogues) -> list[str]:
+    remarks = []
+    if counted.warmup:
+        remarks.append(f"{plural(counted.warmup, 'warm-up dialogue')} came first; in no figure")
+    if counted.stopped:
+        remarks.append(f"{plural(counted.stopped, 'dialogue')} stopped by the user; in no figure")
+    return remarks
+
+
+def _spoken(dialogue: DialogueResult) -> SpokenDialogue:
+    words = zip(dialogue.turns, dialogue.said, dialogue.understood, strict=True)
+    return SpokenDialogue(
+        id=dialogue.id,
+        number=dialogue.number,
+        script=dialogue.script,
+        warmup=dialogue.warmup,
+        completed=dialogue.completed,
+        turns=[_spoken_turn(turn, said, understood) for turn, said, understood in words],
+        faults=dialogue.faults,
+    )
+
+
+def _spoken_turn(turn: TurnResult, said: str, understood: str) -> SpokenTurn:
+    return SpokenTurn(
+        turn=turn.turn,
+        turn_class=turn.turn_class,
+        outcome=turn.outcome,
+        detail=turn.detail,
+        said=said,
+        understood=understood,
+        answered=turn.heard_text,
+        voice_to_voice_ms=value_of(turn.measures.get("voice_to_voice_ms")),
+        flags=turn.flags,
+    )
