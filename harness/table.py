@@ -52,15 +52,20 @@ _DIGITS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 
 @dataclass(slots=True)
 class Footnotes:
-    """Reasons for dashes, each told once."""
+    """Reasons for dashes, each told once; unmarked: what no single cell stands for."""
 
     notes: list[str] = field(default_factory=list)
+    unmarked: list[str] = field(default_factory=list)
 
     def mark(self, note: str) -> str:
         """The superscript that stands for `note`."""
         if note not in self.notes:
             self.notes.append(note)
         return "".join(_DIGITS[int(digit)] for digit in str(self.notes.index(note) + 1))
+
+    def lines(self) -> list[str]:
+        """All of them, as they stand below the table."""
+        return [*(f"{self.mark(note)} {note}" for note in self.notes), *self.unmarked]
 
 
 def print_table(summary: Summary, console: Console) -> None:
@@ -70,8 +75,8 @@ def print_table(summary: Summary, console: Console) -> None:
     if summary.headline.turns:
         footnotes = Footnotes()
         console.print(Padding(_latencies(summary, footnotes), (1, 0)), highlight=False)
-        for index, note in enumerate(footnotes.notes):
-            console.print(Text(f"{footnotes.mark(footnotes.notes[index])} {note}", style="dim"), highlight=False)
+        for line in footnotes.lines():
+            console.print(Text(line, style="dim"), highlight=False)
     else:
         console.print(Text("\nNo turn was completed, so there is no latency to tell.", style="bold"), highlight=False)
     console.print()
@@ -148,7 +153,7 @@ def _latencies(summary: Summary, footnotes: Footnotes) -> Table:
                 _add_group(table, label, group, with_intervals, footnotes)
     if not with_intervals:
         reason = summary.headline.measures[_HEADLINE].distribution.reasons.get("ci95", "no values")
-        footnotes.mark(f"no 95 % interval: {reason}")
+        footnotes.unmarked.append(f"no 95 % interval: {reason}")
     return table
 
 
