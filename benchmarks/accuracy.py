@@ -22,6 +22,7 @@ import click
 import msgspec
 import numpy as np
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.frames import Frame
 
 from benchmarks.truth import Errors, errors
 from clients.dialect import SessionOptions
@@ -77,13 +78,19 @@ def compare(record: Record, log: Path) -> Errors:
 
 
 class _Bare(ClientConnection):
-    """Nothing but the instant of each `data_received`."""
+    """Nothing but the instant of the `data_received` that completed each message."""
 
     arrivals: list[int]
+    now_ns = 0
 
     def data_received(self, data: bytes) -> None:
-        self.arrivals.append(CLOCK.now_ns())
+        self.now_ns = CLOCK.now_ns()
         super().data_received(data)
+
+    def process_event(self, event: Any) -> None:
+        if isinstance(event, Frame):
+            self.arrivals.append(self.now_ns)
+        super().process_event(event)
 
 
 async def floor(url: str) -> list[float]:
@@ -99,7 +106,7 @@ async def floor(url: str) -> list[float]:
         assert isinstance(ws, _Bare)
         for _ in range(FLOOR_MESSAGES):
             await ws.recv()
-        arrivals = ws.arrivals[-FLOOR_MESSAGES:]
+        arrivals = ws.arrivals[:FLOOR_MESSAGES]
         await ws.send("and now your instants")
         written = msgspec.json.decode(await ws.recv(), type=list[int])
     return [(arrival - write) / NS_PER_MS for arrival, write in zip(arrivals, written, strict=True)]

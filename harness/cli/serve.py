@@ -1,0 +1,157 @@
+"""`duologue serve`: the embedded cascade, or the metronome, as a server that anyone can talk to."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from sessions.errors import SetupError
+from sessions.secrets import Secrets
+
+if TYPE_CHECKING:
+    from servers.app import RunningServer
+    from servers.speech_model import SpeechModelServer
+
+_EXAMPLES = """
+\b
+Examples:
+  duologue serve                                     the embedded assistant, on the CPU
+  duologue serve --asr whisper-tiny.en --port 9000   a quicker recogniser, on another port
+  duologue serve --metronome steady                  a server whose every write is known
+  duologue serve --metronome mine.yaml --write-log writes.jsonl
+  duologue serve --metronome list                    the behaviours that come with it
+
+\b
+Then, in another terminal:
+  duologue measure ws://127.0.0.1:8765 --script small-talk
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.option(
+    "--metronome",
+    metavar="BEHAVIOUR",
+    help="Serve the metronome: a shipped behaviour's name, or a file; `list` shows the names.",
+)
+@click.option(
+    "--asr",
+    default="whisper-base",
+    show_default=True,
+    metavar="NAME|FOLDER",
+    help="The cascade's recogniser; whisper-tiny.en is quicker.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for all.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="Port; 0 takes a free one."
+)
+@click.option("--front", default="openai-realtime", show_default=True, help="The protocol to serve.")
+@click.option(
+    "--api-key-env", default="", metavar="NAME", help="Environment variable that holds the key that clients must send."
+)
+@click.option(
+    "--write-log",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Keep the instant of every message written, as JSON lines on this host's monotonic clock.",
+)
+@click.option(
+    "--nice", type=click.IntRange(0, 19), default=0, show_default=True, help="Run at this lower priority (0: normal)."
+)
+@click.option("--stop-with-stdin", is_flag=True, help="Stop when standard input closes: for programs that start it.")
+@click.option("--json", "as_json", is_flag=True, help="Say where it listens as one line of JSON.")
+@click.pass_obj
+def serve(
+    secrets: Secrets | None,
+    /,
+    metronome: str | None,
+    asr: str,
+    host: str,
+    port: int,
+    front: str,
+    api_key_env: str,
+    write_log: Path | None,
+    nice: int,
+    stop_with_stdin: bool,
+    as_json: bool,
+) -> None:
+    """Serve a speech-to-speech model over the OpenAI Realtime protocol (GA).
+
+    Without options: the embedded cascade (voice detection, recognition, chat, speech; small real models, no key, no
+    GPU). With --metronome: a server that follows a behaviour file, for checking clients and measurements. One line
+    says where it listens; /health answers monitors; Ctrl-C stops it in order.
+
+    Exit code: 0 stopped, 2 set-up error.
+    """
+    if metronome == "list":
+        _list_behaviours()
+        return
+    key = _api_key(api_key_env, secrets)
+    if nice:
+        _lower_priority(nice)
+    if stop_with_stdin:
+        threading.Thread(target=_stop_when_input_ends, name="standard input", daemon=True).start()
+    model = _model(metronome, asr)
+
+    def on_ready(running: RunningServer) -> None:
+        if as_json:
+            place = {"url": running.url, "host": running.host, "port": running.port, "health_url": running.health_url}
+            click.echo(json.dumps({**place, "pid": os.getpid(), "model": model.name}))
+        else:
+            click.echo(f"listening on {running.url}")
+
+    from servers.app import run_forever
+    from servers.write_log import WriteLog
+
+    log = WriteLog(write_log, keep=False)
+    asyncio.run(run_forever(model, on_ready=on_ready, host=host, port=port, front=front, api_key=key, write_log=log))
+
+
+def _stop_when_input_ends() -> None:
+    """The program that started us holds the other end of standard input; when it is gone, so are we."""
+    while os.read(0, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _model(metronome: str | None, asr: str) -> SpeechModelServer:
+    from servers.models.table import MODELS
+    from sessions.tables import load
+
+    server: SpeechModelServer
+    if metronome is not None:
+        server = load(MODELS, "metronome", "model")(metronome)
+    else:
+        folder = Path(asr)
+        server = load(MODELS, "cascade", "model")(asr=folder if folder.is_dir() else asr)
+    return server
+
+
+def _list_behaviours() -> None:
+    from servers.models.behaviour import load_behaviour, shipped
+
+    for name in shipped():
+        click.echo(f"{name:18}{load_behaviour(name).description}")
+
+
+def _api_key(name: str, secrets: Secrets | None) -> str:
+    if not name:
+        return ""
+    key = os.environ.get(name, "")
+    if not key:
+        raise SetupError(f"the environment variable {name} holds no key", f"Set it, as in: export {name}=…")
+    if secrets is not None:
+        secrets.add(key)
+    return key
+
+
+def _lower_priority(nice: int) -> None:
+    if not hasattr(os, "nice"):
+        raise SetupError("this system has no priorities to set", "Leave --nice out")
+    os.nice(nice)
