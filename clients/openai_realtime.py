@@ -34,6 +34,7 @@ class OpenAIRealtime:
     def __init__(self, options: SessionOptions) -> None:
         self._options = options
         self.protocol_class = "A" if options.turn_detection == "manual" else "B"
+        self._greeted = False
 
     @staticmethod
     def url(target: str) -> str:
@@ -58,6 +59,7 @@ class OpenAIRealtime:
         Raises `PeerError` when the server refuses the session or speaks another dialect.
         """
         if isinstance(event, SessionOpened):
+            self._greeted = True
             return [Outgoing("session.update", self._session_update())], False
         if isinstance(event, Fault):
             raise self._refusal(event)
@@ -78,8 +80,15 @@ class OpenAIRealtime:
                 f"the server does not speak {self.protocol}: {fault.detail}",
                 mend="Check the address and its path, or the --protocol",
             )
+        said = fault.detail.rstrip(".") + (f" [{fault.code}]" if fault.code else "")
+        if not self._greeted:  # before any of our messages: no setting of ours can be the reason
+            return PeerError(
+                f"the server refused the connection: {said}",
+                code=fault.code,
+                mend="Wait for a free place, use fewer sessions, or check the account's rights",
+            )
         return PeerError(
-            f"the server refused the session: {fault.detail}" + (f" [{fault.code}]" if fault.code else ""),
+            f"the server refused the session: {said}",
             message_type="session.update",
             code=fault.code,
             mend="Change --voice or --turn-detection, or the account's rights",
