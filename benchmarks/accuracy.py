@@ -31,7 +31,8 @@ from clients.transports import Transport
 from clients.transports.websocket import open_websocket
 from harness.derive import derive
 from harness.own_server import own_server
-from harness.perform import Dialogue, Performance, Record, TurnToSpeak
+from harness.perform import Dialogue
+from harness.record import Performance, Record, TurnToSpeak
 from metrics.turns import measure_conversation
 from servers.write_log import Write
 from sessions.clock import NS_PER_MS, MonotonicClock

@@ -4,34 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clients.dialect import Dialect, Outgoing
-from clients.events import Interpreter
+from clients.dialect import Outgoing
+from clients.events import Interpreter, PeerEvent
 from clients.transports import Transport
 from harness.heartbeat import heartbeat
 from harness.pacing import Frame, Lane, utterance_frames
+from harness.record import Performance, Record, TurnToSpeak, closed_event, connected_event, outcome_of
 from harness.tracker import LiveTurn, Tracker
-from sessions.clock import NS_PER_MS, NS_PER_S, Clock, samples_to_ns, wall_time
+from sessions.clock import NS_PER_MS, NS_PER_S, samples_to_ns, wall_time
 from sessions.errors import (
-    ConnectionClosed,
-    ConnectionReset,
     ConnectTimeout,
     DuologueError,
-    Flood,
-    HandshakeRefused,
     PeerDoesNotRead,
     PeerError,
     TransportError,
 )
 from sessions.events import (
     AnyEvent,
-    Closed,
-    Connected,
     Ended,
     GaveUp,
     Opened,
@@ -40,8 +34,6 @@ from sessions.events import (
     Sent,
     TurnStarted,
 )
-from sessions.runs import Limits
-from sessions.secrets import Secrets
 
 Pcm = NDArray[np.int16]
 
@@ -51,44 +43,6 @@ COMPLAINT_NS = 5 * NS_PER_S
 """An error that names no message of ours, and nothing after it: it was the answer."""
 _LARGE_MESSAGE_BYTES = 256 * 1024
 _MESSAGES_PER_BREATH = 16
-
-
-@dataclass(frozen=True, slots=True)
-class TurnToSpeak:
-    """pcm: int16 (samples,) at the wire's rate · last_sample: n · gap_ns: after the reply was heard."""
-
-    pcm: Pcm
-    last_sample: int
-    method: str
-    gap_ns: int
-
-
-@dataclass(slots=True)
-class Record:
-    """What a dialogue leaves behind. error: why it could not be set up, or ended early."""
-
-    events: list[AnyEvent] = field(default_factory=list)
-    received: bytearray = field(default_factory=bytearray)
-    completed: bool = False
-    set_up: bool = False
-    error: DuologueError | None = None
-
-    def log(self) -> list[AnyEvent]:
-        """The events in the order of their instants (a message is logged when it is read, after it came)."""
-        return sorted(self.events, key=lambda event: event.t_ns)
-
-
-@dataclass(frozen=True, slots=True)
-class Performance:
-    """How to perform. connect: opens the transport · on_turn: told (turn, tracker) when a turn is over."""
-
-    dialect: Dialect
-    connect: Callable[[], Awaitable[Transport]]
-    clock: Clock
-    limits: Limits
-    frame_ms: int
-    secrets: Secrets
-    on_turn: Callable[[int, Tracker], None] = lambda turn, tracker: None
 
 
 class _TurnOver(Exception):
@@ -115,8 +69,6 @@ class Dialogue:
         self._ready = asyncio.Event()
         self._refused: PeerError | None = None
         self._lane: Lane | None = None
-        self._unread_bytes = 0
-        self._closing = False
         self.record = Record()
 
     async def perform(self) -> Record:
@@ -134,7 +86,7 @@ class Dialogue:
             transport = await self._how.connect()
         except DuologueError as error:
             return self._could_not_start(error)
-        self._log(_connected(transport))
+        self._log(connected_event(transport))
         tasks = [asyncio.create_task(self._read(transport))]
         try:
             await self._set_up(transport)
@@ -288,7 +240,6 @@ class Dialogue:
             )
         )
         allowed = len(text) * self._how.limits.unread_ms / self._how.frame_ms
-        self._unread_bytes = buffered
         if buffered > allowed:
             self._lost = PeerDoesNotRead(f"{buffered} bytes of audio wait unread in our write buffer")
             transport.abort()
@@ -394,9 +345,7 @@ class Dialogue:
                     await asyncio.sleep(0)  # a burst of messages must not hold up the frames that are due
         except TransportError as error:
             self._lost = self._lost or error  # where we hung up ourselves, our own reason stands
-            self._log(_closed(self._lost, self._clock.now_ns(), self._how.secrets))
-        except PeerError as error:
-            self._refused = error
+            self._log(closed_event(self._lost, self._clock.now_ns(), self._how.secrets))
         self._ready.set()
         self._news.set()
 
@@ -407,15 +356,21 @@ class Dialogue:
         else:
             events = self._interpreter.feed(data)
         for event in events:
-            if not self._ready.is_set():
-                messages, ready = self._dialect.set_up(event)
-                for outgoing in messages:
-                    await self._write(transport, outgoing)
-                if ready:
-                    self._ready.set()
-            else:
+            if self._ready.is_set():
                 self._tracker.apply(event, t_ns)
+            else:
+                await self._set_up_step(transport, event)
         self._news.set()
+
+    async def _set_up_step(self, transport: Transport, event: PeerEvent) -> None:
+        try:
+            messages, ready = self._dialect.set_up(event)
+            for outgoing in messages:
+                await self._write(transport, outgoing)
+        except PeerError as refused:
+            self._refused, ready = refused, True  # reading goes on: how the connection ends belongs to the record
+        if ready:
+            self._ready.set()
 
     # ---- the end ---------------------------------------------------------------------------------------------
 
@@ -423,7 +378,6 @@ class Dialogue:
         reader, *helpers = tasks
         for task in helpers:
             task.cancel()
-        self._closing = True
         if self.record.completed:
             await transport.close()
         else:
@@ -442,43 +396,3 @@ class Dialogue:
 
 def _has_audio(replies: Sequence[object]) -> bool:
     return any(getattr(reply, "first_audio_ns", None) is not None for reply in replies)
-
-
-def _connected(transport: Transport) -> Connected:
-    made = transport.connection
-    return Connected(t_ns=made.connected_ns, phases=dict(made.phases_ns), proxy=made.proxy, keepalive=made.keepalive)
-
-
-def _closed(error: TransportError, t_ns: int, secrets: Secrets) -> Closed:
-    match error:
-        case ConnectionClosed():
-            how = "eof" if error.code == 1006 else "close"
-            return Closed(t_ns=t_ns, by=error.by, how=how, code=error.code, reason=secrets.mask(error.reason))
-        case Flood():
-            return Closed(t_ns=t_ns, by="us", how="flood")
-        case ConnectionReset():
-            return Closed(t_ns=t_ns, by="peer", how="reset", reason=secrets.mask(str(error)))
-        case _:
-            return Closed(t_ns=t_ns, by="us", how="abort", reason=secrets.mask(str(error)))
-
-
-def outcome_of(error: DuologueError) -> tuple[str, str]:
-    """The failed outcome that a transport or set-up error stands for, and its detail."""
-    detail = str(error)
-    match error:
-        case HandshakeRefused(status=429):
-            return "rate limit", detail
-        case HandshakeRefused() | PeerError():
-            return "refused", detail
-        case ConnectTimeout():
-            return "time-out", detail
-        case Flood():
-            return "flood", detail
-        case PeerDoesNotRead():
-            return "peer does not read", detail
-        case ConnectionReset():
-            return "reset", detail
-        case ConnectionClosed(by="peer"):
-            return "closed", detail
-        case _:
-            return "transport", detail

@@ -6,8 +6,8 @@ import sys
 
 import click
 
-from harness.perform import Record
 from harness.planning import Slot
+from harness.record import Record
 from harness.run import Watcher
 from harness.tracker import Tracker
 from sessions.clock import NS_PER_MS

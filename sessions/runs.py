@@ -138,7 +138,9 @@ class RunFolder:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Only one process writes a run. Raises `SetupError` when another one does."""
-        with disk_errors(self.path), (self.path / ".lock").open("w") as lock:
+        with disk_errors(self.path):
+            lock = (self.path / ".lock").open("w")
+        with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:

@@ -12,7 +12,8 @@ from clients.dialect import SessionOptions
 from clients.openai_realtime import OpenAIRealtime
 from clients.transports import Transport
 from harness.derive import Derived, derive
-from harness.perform import Dialogue, Performance, Record, TurnToSpeak
+from harness.perform import Dialogue
+from harness.record import Performance, Record, TurnToSpeak
 from metrics.result import TurnResult, Value
 from metrics.turns import measure_conversation
 from sessions.clock import NS_PER_MS, Clock

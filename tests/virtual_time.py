@@ -52,7 +52,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         if live:
             self.now_ns = max(self.now_ns, round(min(handle.when() for handle in live) * NS_PER_S))
 
-    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:  # type: ignore[override]
         self.threads_at_work += 1
         future = super().run_in_executor(executor, func, *args)
         future.add_done_callback(self._thread_done)

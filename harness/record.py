@@ -1,0 +1,108 @@
+"""What a performer is given and what it leaves behind: turns to speak, how to reach the peer, the raw record."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clients.dialect import Dialect
+from clients.transports import Transport
+from harness.tracker import Tracker
+from sessions.clock import Clock
+from sessions.errors import (
+    ConnectionClosed,
+    ConnectionReset,
+    ConnectTimeout,
+    DuologueError,
+    Flood,
+    HandshakeRefused,
+    PeerDoesNotRead,
+    PeerError,
+    TransportError,
+)
+from sessions.events import AnyEvent, Closed, Connected
+from sessions.runs import Limits
+from sessions.secrets import Secrets
+
+Pcm = NDArray[np.int16]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnToSpeak:
+    """pcm: int16 (samples,) at the wire's rate · last_sample: n · gap_ns: after the reply was heard."""
+
+    pcm: Pcm
+    last_sample: int
+    method: str
+    gap_ns: int
+
+
+@dataclass(slots=True)
+class Record:
+    """What a dialogue leaves behind. error: why it could not be set up, or ended early."""
+
+    events: list[AnyEvent] = field(default_factory=list)
+    received: bytearray = field(default_factory=bytearray)
+    completed: bool = False
+    set_up: bool = False
+    error: DuologueError | None = None
+
+    def log(self) -> list[AnyEvent]:
+        """The events in the order of their instants (a message is logged when it is read, after it came)."""
+        return sorted(self.events, key=lambda event: event.t_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Performance:
+    """How to perform. connect: opens the transport · on_turn: told (turn, tracker) when a turn is over."""
+
+    dialect: Dialect
+    connect: Callable[[], Awaitable[Transport]]
+    clock: Clock
+    limits: Limits
+    frame_ms: int
+    secrets: Secrets
+    on_turn: Callable[[int, Tracker], None] = lambda turn, tracker: None
+
+
+def connected_event(transport: Transport) -> Connected:
+    made = transport.connection
+    return Connected(t_ns=made.connected_ns, phases=dict(made.phases_ns), proxy=made.proxy, keepalive=made.keepalive)
+
+
+def closed_event(error: TransportError, t_ns: int, secrets: Secrets) -> Closed:
+    match error:
+        case ConnectionClosed():
+            how = "eof" if error.code == 1006 else "close"
+            return Closed(t_ns=t_ns, by=error.by, how=how, code=error.code, reason=secrets.mask(error.reason))
+        case Flood():
+            return Closed(t_ns=t_ns, by="us", how="flood")
+        case ConnectionReset():
+            return Closed(t_ns=t_ns, by="peer", how="reset", reason=secrets.mask(str(error)))
+        case _:
+            return Closed(t_ns=t_ns, by="us", how="abort", reason=secrets.mask(str(error)))
+
+
+def outcome_of(error: DuologueError) -> tuple[str, str]:
+    """The failed outcome that a transport or set-up error stands for, and its detail."""
+    detail = str(error)
+    match error:
+        case HandshakeRefused(status=429):
+            return "rate limit", detail
+        case HandshakeRefused() | PeerError():
+            return "refused", detail
+        case ConnectTimeout():
+            return "time-out", detail
+        case Flood():
+            return "flood", detail
+        case PeerDoesNotRead():
+            return "peer does not read", detail
+        case ConnectionReset():
+            return "reset", detail
+        case ConnectionClosed(by="peer"):
+            return "closed", detail
+        case _:
+            return "transport", detail
