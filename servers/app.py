@@ -62,8 +62,11 @@ async def serve(
         await model_server.start()
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
-        bound = await _listen(runner, host, port)
+        site = await _listen(runner, host, port)
+        # In the order of the end: no new connections, goodbye to those that are open, then the rest.
         stack.push_async_callback(connections.close_all)
+        stack.push_async_callback(site.stop)
+        bound = int(runner.addresses[0][1])
         place = f"[{host}]:{bound}" if ":" in host else f"{host}:{bound}"
         yield RunningServer(host, bound, f"ws://{place}{door.path}", f"http://{place}/health", log, connections)
 
@@ -88,17 +91,18 @@ async def run_forever(
         model_server, front=front, host=host, port=port, api_key=api_key, write_log=write_log or WriteLog(keep=False)
     )
     async with serving as running:
-        on_ready(running)
+        if not stopped.is_set():  # it may have been told to stop while the model was loading
+            on_ready(running)
         await stopped.wait()
 
 
-async def _listen(runner: web.AppRunner, host: str, port: int) -> int:
-    """Listen and return the port."""
+async def _listen(runner: web.AppRunner, host: str, port: int) -> web.TCPSite:
+    site = web.TCPSite(runner, host, port)
     try:
-        await web.TCPSite(runner, host, port).start()
+        await site.start()
     except OSError as error:
         raise _cannot_listen(host, port, error) from error
-    return int(runner.addresses[0][1])
+    return site
 
 
 def _cannot_listen(host: str, port: int, error: OSError) -> SetupError:

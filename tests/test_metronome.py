@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -411,3 +412,13 @@ def test_unknown_names_list_the_known_ones() -> None:
 
 def test_a_ping_is_json_by_default() -> None:
     assert json.loads(ConnectionFile().ping_message) == {"type": "ping"}
+
+
+def test_the_example_of_the_manual_is_a_behaviour(tmp_path: Path) -> None:
+    manual = (Path(__file__).parent.parent / "docs" / "serve.md").read_text()
+    file = tmp_path / "example.yaml"
+    file.write_text(manual.partition("```yaml\n")[2].partition("```")[0])
+    behaviour = load_behaviour(file)
+    assert [len(plan.faults) for plan in behaviour.turns] == [0, 1]
+    for field in [*(one.name for one in dataclasses.fields(ReplyPlan)), *ConnectionFile.__struct_fields__]:
+        assert f"`{field}`" in manual, f"docs/serve.md does not explain {field}"

@@ -157,7 +157,7 @@ async def test_stopping_says_goodbye() -> None:
         clients = [await stack.enter_async_context(talking(server)) for _ in range(3)]
         await ask(clients[0])
         await until(clients[0], "response.output_audio.delta")
-        closing = asyncio.create_task(server.connections.close_all())
+        closing = asyncio.create_task(server.connections.close_all())  # the first thing that the end does
         for ws in clients:
             with pytest.raises(ConnectionClosedOK) as closed:
                 while True:
@@ -349,35 +349,33 @@ def test_a_write_log_that_cannot_be_written_says_so(tmp_path: Path) -> None:
         read_write_log(tmp_path / "bad.jsonl")
 
 
-def _start(*arguments: str) -> subprocess.Popen[str]:
-    program = "from harness.cli.main import main; main()"
-    return subprocess.Popen(
-        [sys.executable, "-c", program, "serve", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+SERVE = (sys.executable, "-c", "from harness.cli.main import main; main()", "serve")
+
+
+def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*SERVE, *arguments], capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path, number: signal.Signals) -> None:
     log = tmp_path / "writes.jsonl"
-    process = _start("--metronome", "steady", "--port", "0", "--write-log", str(log), "--json", "--nice", "1")
+    options = ("--metronome", "steady", "--port", "0", "--write-log", str(log), "--json", "--nice", "1")
+    process = await asyncio.create_subprocess_exec(*SERVE, *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         assert process.stdout is not None
-        place = json.loads(await asyncio.to_thread(process.stdout.readline))
+        place = json.loads(await process.stdout.readline())
         assert (place["pid"], place["model"]) == (process.pid, "metronome")
         async with connect(place["url"], compression=None) as ws:
             assert json.loads(await ws.recv())["type"] == "session.created"
             process.send_signal(number)
             with pytest.raises(ConnectionClosedOK):
                 await ws.recv()
-        assert await asyncio.to_thread(process.wait, 10) == 0
-        assert process.stderr is not None
-        assert process.stderr.read() == ""
+        _, complaints = await asyncio.wait_for(process.communicate(), 30)
+        assert (process.returncode, complaints) == (0, b"")
     finally:
-        process.kill()
-        process.communicate()
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
     assert [entry.type for entry in read_write_log(log)] == ["session.created"]
 
 
@@ -390,16 +388,14 @@ def test_the_command_says_what_is_wrong_in_one_line() -> None:
             ("--metronome", "steady", "--api-key-env", "DUOLOGUE_NO_SUCH_KEY"): "export DUOLOGUE_NO_SUCH_KEY",
         }
         for arguments, word in cases.items():
-            process = _start(*arguments)
-            out, err = process.communicate(timeout=30)
-            assert (process.returncode, out) == (2, "")
-            assert word in err
-            assert err.count("\n") == 1
+            done = _run(*arguments)
+            assert (done.returncode, done.stdout) == (2, "")
+            assert word in done.stderr
+            assert done.stderr.count("\n") == 1
 
 
 def test_the_behaviours_are_listed() -> None:
-    process = _start("--metronome", "list")
-    out, err = process.communicate(timeout=30)
-    assert (process.returncode, err) == (0, "")
-    assert "steady" in out
+    done = _run("--metronome", "list")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "steady" in done.stdout
     assert load_metronome("steady").name == "metronome"

@@ -82,7 +82,7 @@ class OpenConnections:
         closings = [
             ws.close(code=WSCloseCode.GOING_AWAY, message=b"the server is stopping") for ws in self._open.values()
         ]
-        await asyncio.gather(*closings)
+        await asyncio.gather(*closings, return_exceptions=True)  # one that breaks meanwhile is closed as well
 
     async def serve(
         self, request: web.Request, clock: Clock, connect: Callable[[ConnectionIO], Connection]

@@ -154,7 +154,8 @@ class Replies:
     async def _in_turn(self, order: ReplyOrder, session: Session, said: list[Item]) -> None:
         model, previous = self.model, self._latest
         wanted = order.session
-        own_settings = (wanted.voice, wanted.max_output_tokens) != (session.voice, session.max_output_tokens)
+        # A turn carries its own instructions; what else this reply has of its own, the model must be told and untold.
+        own_settings = replace(wanted, instructions=session.instructions) != session
         if own_settings:
             model.configure(replace(wanted, instructions=session.instructions).settings())
         for item in said:
