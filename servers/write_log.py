@@ -73,7 +73,7 @@ class WriteLog:
         last = False
         while not last:
             last = self._stop.wait(FLUSH_S)
-            # Only this thread takes out: what is counted here is there, and what comes meanwhile waits for the next round.
+            # Only this thread takes out: what is counted here is there; what comes meanwhile waits for the next round.
             batch = [self._unwritten.popleft() for _ in range(len(self._unwritten))]
             if batch and self._failure is None:
                 self._append(b"".join(msgspec.json.encode(entry) + b"\n" for entry in batch))

@@ -169,14 +169,14 @@ def sound(events: list[Json]) -> Pcm:
     """The audio of these events, joined."""
     deltas = [event["delta"] for event in events if event["type"] == "response.output_audio.delta"]
     data = b"".join(base64.b64decode(delta) for delta in deltas)
-    pcm: Pcm = np.frombuffer(data, dtype="<i2").astype(np.int16, copy=False)
-    return pcm
+    return np.frombuffer(data, dtype="<i2").astype(np.int16, copy=False)
 
 
 def tone(duration_ms: int, level: float = 0.2) -> Pcm:
     """int16 (samples,): 400 Hz at 24 kHz, loud from its first sample on."""
     t = np.arange(duration_ms * RATE_HZ // 1000)
-    return np.round(level * 32767 * np.cos(2 * np.pi * 400 / RATE_HZ * t)).astype(np.int16)
+    pcm: Pcm = np.round(level * 32767 * np.cos(2 * np.pi * 400 / RATE_HZ * t)).astype(np.int16)
+    return pcm
 
 
 def silence(duration_ms: int) -> Pcm:
