@@ -46,12 +46,11 @@ def _box(name: str, measure: MeasureSummary, *, with_more: bool = False) -> Mark
     digits = row_digits("ms", distribution)
     interval = distribution.ci95.get("p50")
     facts = [f"95 % interval {span(*interval, digits)}"] if interval and with_more else []
-    facts.append(
-        f"{span(distribution.minimum, distribution.maximum, digits)} ms"
-        if distribution.p95 is None
-        else f"p95 {number(distribution.p95, digits)} ms"
-    )
-    if with_more:
+    if distribution.p95 is not None:
+        facts.append(f"p95 {number(distribution.p95, digits)} ms")
+    elif measure.n > 1:
+        facts.append(f"{span(distribution.minimum, distribution.maximum, digits)} ms")
+    if with_more or not facts:
         facts.append(plural(measure.n, "turn"))
     figure = tag("div", number(distribution.p50, digits), tag("small", "ms"), class_="figure")
     return tag("div", tag("div", name, class_="name"), figure, tag("div", " · ".join(facts), class_="beside"))
