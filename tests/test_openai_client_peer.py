@@ -16,7 +16,6 @@ from servers.app import RunningServer, serve
 from servers.models.behaviour import Behaviour, ReplyPlan
 from servers.models.metronome import MetronomeServer
 from servers.speech_model import Pcm
-from sessions.errors import MissingExtra, MissingWeights
 from sessions.scripts import load_script
 from tests.realtime_client import silence, tone
 
@@ -117,10 +116,7 @@ async def cascade() -> AsyncIterator[RunningServer]:
     """The embedded cascade, served; its models load once for the test that asks for it."""
     from servers.models.cascade import load_cascade
 
-    try:
-        model = load_cascade(asr="whisper-tiny.en")
-    except (MissingExtra, MissingWeights) as missing:
-        pytest.skip(str(missing))
+    model = load_cascade()
     async with serve(model, api_key="sesame") as server:
         yield server
 
