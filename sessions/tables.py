@@ -1,4 +1,4 @@
-"""Explicit tables of `name → "module:object"`, loaded when used; outside plugins through entry points of the same shape."""
+"""Explicit tables of `name → "module:object"`, loaded when used; plugins through entry points of the same shape."""
 
 from __future__ import annotations
 
