@@ -10,8 +10,15 @@ import uvloop
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clients.transports import Transport
+from clients.transports.websocket import open_websocket
 from harness.pacing import Lane, utterance_frames
 from sessions.clock import NS_PER_MS, NS_PER_S, MonotonicClock, ns_to_samples_ceil, samples_to_ns
+from sessions.events import Sent
+from sessions.runs import Limits
+from sessions.secrets import Secrets
+from tests.dialogues import perform, utterance
+from tests.peers import Wire, created, done, greet, on_a_socket, request
 
 RATE = 24_000
 
@@ -79,3 +86,38 @@ def test_no_loop_makes_a_frame_leave_early(loop_factory: object) -> None:
     with asyncio.Runner(loop_factory=loop_factory) as runner:  # type: ignore[arg-type]
         late = runner.run(wake_ups())
     assert min(late) >= 0
+
+
+async def sink(wire: Wire) -> None:
+    await greet(wire)
+    await request(wire)
+    await wire.send(created("r"))
+    await wire.send(done("r"))
+    await wire.receive()
+
+
+@pytest.mark.sockets
+@pytest.mark.parametrize("loop_factory", [asyncio.SelectorEventLoop, uvloop.new_event_loop])
+@pytest.mark.parametrize("turn_detection", ["manual", "server_vad"])
+def test_no_frame_leaves_early_on_a_socket(loop_factory: object, turn_detection: str) -> None:
+    """O01: 20 ms frames to a sink, on each loop, in each class."""
+
+    async def play() -> list[Sent]:
+        clock = MonotonicClock()
+        async with on_a_socket(sink, clock) as url:
+
+            async def dial() -> Transport:
+                return await open_websocket(
+                    url, headers={}, clock=clock, timeout_s=5, byte_cap=2**20, secrets=Secrets()
+                )
+
+            limits = Limits(idle_s=1, reply_s=1)
+            played = await perform(dial, clock, [utterance(1_010)], limits=limits, turn_detection=turn_detection)
+        return [event for event in played.record.events if isinstance(event, Sent) and event.due_ns is not None]
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:  # type: ignore[arg-type]
+        frames = runner.run(play())
+    assert len(frames) >= 51
+    assert all(frame.due_ns is not None and frame.t_ns >= frame.due_ns for frame in frames)
+    due = [frame.due_ns for frame in frames]
+    assert due == sorted(due)

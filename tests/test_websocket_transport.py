@@ -43,8 +43,11 @@ async def dial(url: str, **settings: Any) -> WebSocketTransport:
 
 
 @contextlib.asynccontextmanager
-async def raw_server(*writes: bytes) -> AsyncIterator[str]:
-    """Answers the upgrade by hand: each of `writes` is one send (the 101 stands in them as b"%101%")."""
+async def raw_server(*writes: bytes, piece: int = 0) -> AsyncIterator[str]:
+    """Answers the upgrade by hand: each of `writes` is one send (the 101 stands in them as b"%101%").
+
+    piece: cut every write into sends of that many bytes.
+    """
     writers: list[asyncio.StreamWriter] = []
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -54,8 +57,10 @@ async def raw_server(*writes: bytes) -> AsyncIterator[str]:
         assert key is not None
         response = RESPONSE.format(key=accept_key(key[1])).encode()
         for data in writes:
-            writer.write(data.replace(b"%101%", response))
-            await asyncio.sleep(0.001)
+            whole = data.replace(b"%101%", response)
+            for start in range(0, len(whole), piece or len(whole)):
+                writer.write(whole[start : start + (piece or len(whole))])
+                await asyncio.sleep(0.001)
 
     server = await asyncio.start_server(handle, "127.0.0.1", 0)
     async with server:
@@ -76,7 +81,7 @@ def frame(payload: bytes) -> bytes:
 async def test_first_message_may_ride_with_the_101() -> None:
     """O07: in one send with the response, every time."""
     async with raw_server(b"%101%" + frame(b'{"type":"session.created"}')) as url:
-        for _ in range(100):
+        for _ in range(500):
             transport = await dial(url)
             message = await transport.receive()
             assert json.loads(message.data)["type"] == "session.created"
@@ -93,6 +98,17 @@ async def test_first_message_byte_by_byte() -> None:
         message = await transport.receive()
         assert message.data == payload[2:]
         assert transport.connection.connected_ns <= message.first_ns < message.t_ns
+        transport.abort()
+
+
+@pytest.mark.parametrize("piece", [1, 60, 150])
+async def test_the_cut_may_lie_anywhere_in_the_response(piece: int) -> None:
+    """O07: inside the headers of the 101, or between them and the first frame."""
+    async with raw_server(b"%101%" + frame(b'{"type":"session.created"}'), piece=piece) as url:
+        transport = await dial(url)
+        message = await transport.receive()
+        assert json.loads(message.data)["type"] == "session.created"
+        assert transport.connection.connected_ns <= message.t_ns
         transport.abort()
 
 

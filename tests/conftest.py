@@ -1,0 +1,32 @@
+"""What holds for every test: a task left running fails the test that left it."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
+            item.obj = _leaving_no_task(item.obj)
+
+
+def _leaving_no_task(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    @functools.wraps(test)
+    async def checked(*args: Any, **kwargs: Any) -> None:
+        before = asyncio.all_tasks()
+        await test(*args, **kwargs)
+        for _ in range(20):  # transports that were just closed end their tasks in the next turns of the loop
+            left = asyncio.all_tasks() - before
+            if not left:
+                return
+            await asyncio.sleep(0.01)
+        pytest.fail(f"tasks left running: {left}")
+
+    return checked
