@@ -19,6 +19,8 @@ from sessions.clock import Clock, MonotonicClock
 from sessions.errors import SetupError
 
 _SHUTDOWN_S = 2.0
+_BACKLOG = 128
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +61,17 @@ async def serve(
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(log.close)
         stack.push_async_callback(model_server.aclose)
-        await model_server.start()
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
-        site = await _listen(runner, host, port)
+        # The address is taken first and answers last: nobody waits for models to load to hear that it is in use.
+        site = await _take_address(runner, host, port)
         # In the order of the end: no new connections, goodbye to those that are open, then the rest.
         stack.push_async_callback(connections.close_all)
-        stack.push_async_callback(site.stop)
-        bound = int(runner.addresses[0][1])
+        stack.callback(site.close)
+        await model_server.start()
+        await _listen(site, host, port)
+        log.begin()
+        bound = int(site.sockets[0].getsockname()[1])
         place = f"[{host}]:{bound}" if ":" in host else f"{host}:{bound}"
         yield RunningServer(host, bound, f"ws://{place}{door.path}", f"http://{place}/health", log, connections)
 
@@ -81,12 +86,19 @@ async def run_forever(
     api_key: str = "",
     write_log: WriteLog | None = None,
 ) -> None:
-    """Serve until SIGINT or SIGTERM, then stop in order."""
+    """Serve until SIGINT or SIGTERM, then stop in order. A second one ends the process at once."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+
+    def stop() -> None:
+        stopped.set()
+        for number in _STOP_SIGNALS:
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_DFL)
+
+    for number in _STOP_SIGNALS:
         with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C raises KeyboardInterrupt there
-            loop.add_signal_handler(number, stopped.set)
+            loop.add_signal_handler(number, stop)
     serving = serve(
         model_server, front=front, host=host, port=port, api_key=api_key, write_log=write_log or WriteLog(keep=False)
     )
@@ -96,13 +108,21 @@ async def run_forever(
         await stopped.wait()
 
 
-async def _listen(runner: web.AppRunner, host: str, port: int) -> web.TCPSite:
-    site = web.TCPSite(runner, host, port)
+async def _take_address(runner: web.AppRunner, host: str, port: int) -> asyncio.Server:
+    assert runner.server is not None  # it has been set up
     try:
-        await site.start()
+        return await asyncio.get_running_loop().create_server(
+            runner.server, host, port, backlog=_BACKLOG, start_serving=False
+        )
     except OSError as error:
         raise _cannot_listen(host, port, error) from error
-    return site
+
+
+async def _listen(site: asyncio.Server, host: str, port: int) -> None:
+    try:
+        await site.start_serving()
+    except OSError as error:
+        raise _cannot_listen(host, port, error) from error
 
 
 def _cannot_listen(host: str, port: int, error: OSError) -> SetupError:

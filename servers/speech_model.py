@@ -60,6 +60,18 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """What the reply cost in the model's own text tokens; of several, the last counts.
+
+    input_tokens: the whole prompt, of which cached_tokens were not computed again · output_tokens: of the reply.
+    """
+
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class Fault:
     """The reply goes wrong here.
 
@@ -81,7 +93,7 @@ class Fault:
     value: int = 0
 
 
-Piece = Audio | RawAudio | Text | ToolCall | Stage | Fault
+Piece = Audio | RawAudio | Text | ToolCall | Stage | Usage | Fault
 
 
 @dataclass(frozen=True, slots=True)

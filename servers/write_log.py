@@ -6,6 +6,7 @@ file a few times a second, so that no write ever waits for a disk.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from pathlib import Path
@@ -15,6 +16,7 @@ import msgspec
 from sessions.errors import BadFile, SetupError
 
 FLUSH_S = 0.25
+_log = logging.getLogger("duologue.serve")
 
 
 class Write(msgspec.Struct, frozen=True):
@@ -35,7 +37,9 @@ class WriteLog:
     """Entries in the order of writing. path: a JSON-lines file, written anew; None keeps them in memory only."""
 
     def __init__(self, path: Path | None = None, *, keep: bool = True) -> None:
-        """keep: False forgets entries once they are in the file (or at once, without a file): for long service."""
+        """The file must be writable, else `SetupError`; what is in it stays until `begin`, for it may be another's.
+
+        keep: False forgets entries once they are in the file (or at once, without a file): for long service."""
         self._path, self._keep = path, keep
         self._entries: list[Write] = []
         self._unwritten: deque[Write] = deque()
@@ -43,7 +47,12 @@ class WriteLog:
         self._thread: threading.Thread | None = None
         self._failure: OSError | None = None
         if path is not None:
-            _make_empty(path)
+            _touch(path, "ab")
+
+    def begin(self) -> None:
+        """Empty the file: from here on it is ours. Raises `SetupError`."""
+        if self._path is not None and self._thread is None:
+            _touch(self._path, "wb")
             self._thread = threading.Thread(target=self._carry, name="write log", daemon=True)
             self._thread.start()
 
@@ -85,11 +94,12 @@ class WriteLog:
                 file.write(lines)
         except OSError as error:
             self._failure = error
+            _log.warning("the write log %s ends here: %s", self._path, error.strerror)
 
 
-def _make_empty(path: Path) -> None:
+def _touch(path: Path, mode: str) -> None:
     try:
-        path.write_bytes(b"")
+        path.open(mode).close()
     except OSError as error:
         mend = "Choose a place that can be written"
         raise SetupError(f"the write log {path} cannot be written: {error.strerror}", mend) from error

@@ -326,7 +326,10 @@ async def test_an_address_that_is_not_ours_and_an_unknown_front() -> None:
 
 def test_the_write_log_reaches_its_file(tmp_path: Path) -> None:
     path = tmp_path / "writes.jsonl"
+    path.write_text("what another server wrote\n")
     log = WriteLog(path)
+    assert path.read_text()  # until the address is ours, the file is not
+    log.begin()
     entries = [Write(n, "1", "response.output_audio.delta", "r", n) for n in range(1000)]
     for entry in entries:
         log.add(entry)
@@ -339,6 +342,7 @@ def test_a_write_log_that_cannot_be_written_says_so(tmp_path: Path) -> None:
         WriteLog(tmp_path / "none" / "writes.jsonl")
     path = tmp_path / "writes.jsonl"
     log = WriteLog(path)
+    log.begin()
     path.unlink()
     path.mkdir()  # stands for a disk that fails in the middle
     log.add(Write(1, "1", "x"))

@@ -20,6 +20,9 @@ from sessions.errors import PeerError
 MAX_APPEND_BYTES = 15 * 1024 * 1024
 """Largest `input_audio_buffer.append` event that the protocol allows."""
 
+_LONGEST_ERROR = 400
+"""Characters of an error's message and param, which repeat what the client sent."""
+
 _CONTAINERS = {b"RIFF": "a WAV file", b"OggS": "an Ogg file", b"fLaC": "a FLAC file", b"ID3": "an MP3 file"}
 
 
@@ -230,7 +233,7 @@ def decode_client(text: str | bytes) -> ClientMessage | Refused:
         return Refused(_event_id(text), _explain(str(error)))
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         what = f"the message is not JSON ({_lower(str(error))})"
-        return Refused("", Refusal(what, code="invalid_json", mend="Send one JSON object a message"))
+        return Refused(_event_id(text), Refusal(what, code="invalid_json", mend="Send one JSON object a message"))
 
 
 def decode_audio(text: str, param: str = "audio") -> bytes:
@@ -255,7 +258,13 @@ def _event_id(text: str | bytes) -> str:
     except (ValueError, RecursionError):
         return ""
     value = message.get("event_id") if isinstance(message, dict) else None
-    return value if isinstance(value, str) else ""
+    # Half a surrogate pair can be written in JSON, but in no message that could carry it back.
+    return value if isinstance(value, str) and not re.search("[\ud800-\udfff]", value) else ""
+
+
+# What a client named may hold line breaks, quotes and even this pattern: the last place is msgspec's own.
+_PLACED = re.compile(r"(.*) - at `\$(.*?)`", re.DOTALL)
+_FIELD = re.compile(r"Object (contains unknown|missing required) field `(.*)`", re.DOTALL)
 
 
 def _lower(text: str) -> str:
@@ -264,17 +273,18 @@ def _lower(text: str) -> str:
 
 def _explain(error: str) -> Refusal:
     """msgspec's "MESSAGE - at `$.session.audio`" in the protocol's own terms."""
-    message, _, where = error.partition(" - at `$")
-    path = re.sub(r"^\.|`$", "", where)
-    quoted = re.findall(r"[`'](.*?)[`']", message)
-    if message.startswith(("Object contains unknown field", "Object missing required field")):
-        param = f"{path}.{quoted[0]}" if path else quoted[0]
-        if "unknown" in message:
+    message, where = error, ""
+    if (placed := _PLACED.fullmatch(error)) is not None:
+        message, where = placed.groups()
+    path = where.removeprefix(".")
+    if (field := _FIELD.fullmatch(message)) is not None:
+        param = f"{path}.{field[2]}" if path else field[2]
+        if field[1] == "contains unknown":
             return Refusal(f"unknown parameter {param!r}", code="unknown_parameter", param=param, mend="Leave it out")
         what = f"missing required parameter {param!r}"
         return Refusal(what, code="missing_required_parameter", param=param, mend="Add it")
     if message.startswith("Invalid") and path == "type":
-        what = f"unknown message type {quoted[0]!r}"
+        what = f"unknown message type {message.removeprefix('Invalid value ')}"
         return Refusal(what, code="invalid_value", param="type", mend="Send a client event of the GA protocol")
     code = "invalid_type" if ", got" in message else "invalid_value"
     return Refusal(f"{path or 'the message'}: {_lower(message)}", code=code, param=path)
@@ -302,11 +312,15 @@ def error(problem: PeerError, event_id: str = "", error_type: str = "invalid_req
         "error": {
             "type": error_type,
             "code": problem.code or None,
-            "message": str(problem),
-            "param": getattr(problem, "param", "") or None,
+            "message": _clipped(str(problem)),
+            "param": _clipped(getattr(problem, "param", "")) or None,
             "event_id": event_id or None,
         },
     }
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= _LONGEST_ERROR else f"{text[:_LONGEST_ERROR]}…"
 
 
 def speech_started(item_id: str, audio_start_ms: int) -> Json:
@@ -397,14 +411,23 @@ class Place:
         return {"type": f"response.function_call_arguments.{kind}", **where, **fields}
 
 
-def usage(input_audio_ms: int, input_text: str, output_audio_ms: int, output_text: str) -> Json:
-    """Token counts by the published rates: one per 100 ms of user audio, one per 50 ms of reply audio.
+def text_tokens(text: str) -> int:
+    """About how many tokens `text` has, where its model does not say: one per four bytes of UTF-8."""
+    return -(-len(text.encode()) // 4)
 
-    A front cannot see its model's text tokens: text is counted as one per four bytes of UTF-8.
-    """
+
+def usage(input_audio_ms: int, input_text: int, cached_text: int, output_audio_ms: int, output_text: int) -> Json:
+    """Token counts. Text as given, in tokens; audio by the published rates: one per 100 ms of the user's audio, one
+    per 50 ms of the reply's."""
     audio_in, audio_out = -(-input_audio_ms // 100), -(-output_audio_ms // 50)
-    text_in, text_out = -(-len(input_text.encode()) // 4), -(-len(output_text.encode()) // 4)
-    input_details = {"text_tokens": text_in, "audio_tokens": audio_in, "image_tokens": 0, "cached_tokens": 0}
+    text_in, text_out = input_text, output_text
+    input_details = {
+        "text_tokens": text_in,
+        "audio_tokens": audio_in,
+        "image_tokens": 0,
+        "cached_tokens": cached_text,
+        "cached_tokens_details": {"text_tokens": cached_text, "audio_tokens": 0, "image_tokens": 0},
+    }
     return {
         "total_tokens": audio_in + text_in + audio_out + text_out,
         "input_tokens": audio_in + text_in,

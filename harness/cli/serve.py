@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -96,6 +97,8 @@ def serve(
     if nice:
         _lower_priority(nice)
     if stop_with_stdin:
+        if sys.stdin is None:
+            raise SetupError("there is no standard input to stop with", "Keep it open, or leave --stop-with-stdin out")
         threading.Thread(target=_stop_when_input_ends, name="standard input", daemon=True).start()
     model = _model(metronome, asr)
 

@@ -8,10 +8,8 @@ conversation pays only for what is new in it.
 from __future__ import annotations
 
 import secrets
-import shutil
 import socket
 import tempfile
-import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -66,8 +64,6 @@ class LlamaEngine:
             raise SetupError(f"{folder} holds {len(files)} .gguf files, not one", "Name the folder of one chat model")
         self.slots = slots
         self.context_tokens = context_tokens
-        private = Path(tempfile.mkdtemp(prefix="duologue-llm-"))
-        self._remove_private = weakref.finalize(self, shutil.rmtree, private, ignore_errors=True)
         params = xllamacpp.CommonParams()
         params.model.path = str(files[0])
         params.n_parallel = slots
@@ -78,11 +74,13 @@ class LlamaEngine:
         params.cpuparams_batch.n_threads = threads
         params.verbosity = _SILENT
         params.offline = True
-        _close_to_others(params, private)
-        try:
-            self._server: Any = xllamacpp.Server(params)
-        except RuntimeError as error:
-            raise SetupError(f"the chat model {files[0]} does not load", "Is it a whole GGUF file?") from error
+        # Gone as soon as the runtime listens there: nobody is to find it, and nothing is left behind by a kill.
+        with tempfile.TemporaryDirectory(prefix="duologue-llm-", ignore_cleanup_errors=True) as private:
+            _close_to_others(params, Path(private))
+            try:
+                self._server: Any = xllamacpp.Server(params)
+            except RuntimeError as error:
+                raise SetupError(f"the chat model {files[0]} does not load", "Is it a whole GGUF file?") from error
 
     def prefill(self, system_prompt: str) -> None:
         """Read `system_prompt` into every slot, so that a first turn need not."""
@@ -111,7 +109,6 @@ class LlamaEngine:
     def close(self) -> None:
         """Free the model. No `stream` may be running."""
         self._server = None
-        self._remove_private()
 
     def _ask(self, request: dict[str, Any], take: Callable[[dict[str, Any]], bool]) -> None:
         # Greedy, so that the same question has the same answer; a small model left alone with that repeats itself.

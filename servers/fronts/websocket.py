@@ -49,11 +49,19 @@ class ConnectionIO:
 
     async def send(self, text: str) -> None:
         """Write at once. Raises `ConnectionError` when the client is gone or does not read."""
+        self._give_up_if_unread()
+        await self._ws.send_str(text)
+
+    async def pong(self, data: bytes) -> None:
+        """Answer a ping. Raises as `send` does: a client that only pings and never reads is given up too."""
+        self._give_up_if_unread()
+        await self._ws.pong(data)
+
+    def _give_up_if_unread(self) -> None:
         if self._transport.get_write_buffer_size() > MAX_UNREAD_BYTES:
             _log.warning("connection %s: the client does not read; given up", self.name)
             self.abort()
             raise ConnectionResetError("the client does not read")
-        await self._ws.send_str(text)
 
     async def close(self, code: int, reason: str) -> None:
         # 123 bytes are what a close frame has room for.
@@ -89,6 +97,7 @@ class OpenConnections:
     ) -> web.WebSocketResponse:
         """Upgrade `request` and carry its messages to the connection that `connect` makes, until it ends."""
         ws = web.WebSocketResponse(
+            autoping=False,
             compress=False,
             max_msg_size=MAX_MESSAGE_BYTES,
             timeout=_CLOSE_TIMEOUT_S,
@@ -103,7 +112,7 @@ class OpenConnections:
         self._open[name] = ws
         try:
             await connection.open()
-            await _carry(ws, clock, connection.on_message)
+            await _carry(ws, clock, io, connection.on_message)
         except ConnectionError:
             _log.info("connection %s: lost", name)
         finally:
@@ -114,7 +123,9 @@ class OpenConnections:
         return ws
 
 
-async def _carry(ws: web.WebSocketResponse, clock: Clock, on_message: Callable[[str, int], Awaitable[None]]) -> None:
+async def _carry(
+    ws: web.WebSocketResponse, clock: Clock, io: ConnectionIO, on_message: Callable[[str, int], Awaitable[None]]
+) -> None:
     async for message in ws:
         t_ns = clock.now_ns()
         if message.type is WSMsgType.TEXT:
@@ -122,6 +133,8 @@ async def _carry(ws: web.WebSocketResponse, clock: Clock, on_message: Callable[[
         elif message.type is WSMsgType.BINARY:
             # No text protocol takes these; as text they are refused in its own words.
             await on_message(message.data.decode("utf-8", "replace"), t_ns)
+        elif message.type is WSMsgType.PING:
+            await io.pong(message.data)
 
 
 def _tune(request: web.Request) -> None:

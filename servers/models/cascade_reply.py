@@ -12,7 +12,7 @@ from servers.engines.clauses import ClauseSplitter
 from servers.engines.llama import Finish
 from servers.models.cascade_history import History, Line
 from servers.models.cascade_parts import Answer, Broken, Parts
-from servers.speech_model import Audio, Fault, Piece, SessionSettings, Stage, Text, UserTurn
+from servers.speech_model import Audio, Fault, Piece, SessionSettings, Stage, Text, Usage, UserTurn
 
 RATE_HZ: Final = hibari.RATE_HZ
 PIECE_SAMPLES: Final = RATE_HZ // 10  # packets of 100 ms, as soon as their clause is there
@@ -57,7 +57,7 @@ class Reply:
                     if isinstance(piece, Fault):
                         return
 
-    async def _thoughts(self) -> AsyncGenerator[Stage | Text | Fault | str, None]:
+    async def _thoughts(self) -> AsyncGenerator[Stage | Text | Usage | Fault | str, None]:
         """What was understood, then the reply's clauses as bare strings, with the stages between."""
         turn, asr = self._turn, self._parts.asr
         # Words that were not understood yet when the reply was cut short still belong into the conversation.
@@ -83,7 +83,7 @@ class Reply:
             async for clause in clauses:
                 yield clause
 
-    async def _clauses(self) -> AsyncGenerator[Stage | Fault | str, None]:
+    async def _clauses(self) -> AsyncGenerator[Stage | Usage | Fault | str, None]:
         splitter = ClauseSplitter()
         finish: Finish | None = None
         # A prompt that is longer than estimated is refused before any text: forget more and ask again.
@@ -104,6 +104,8 @@ class Reply:
             finish = self._answer.finish
         for clause in splitter.flush():
             yield clause
+        if finish.output_tokens:
+            yield Usage(finish.prompt_tokens, finish.cached_tokens, finish.output_tokens)
         if (fault := _fault_of(finish)) is not None:
             yield fault
 

@@ -166,6 +166,7 @@ class RealtimeConnection:
             case wire.ItemCreate(item=fields, previous_item_id=previous):
                 conversation.check_place(fields, previous)
                 item = read_item(fields, self.new_id("item"))
+                conversation.check_room(item)
                 if not item.waiting:
                     self._replies.remember(item)
                 await self._add(item)
@@ -183,7 +184,8 @@ class RealtimeConnection:
 
     async def _append(self, audio: str, t_ns: int) -> None:
         data = wire.decode_audio(audio)
-        await self._hearing.append(data, lambda pcm: self._replies.model.hear(pcm, t_ns))
+        waiting = self._replies.conversation.waiting_samples
+        await self._hearing.append(data, lambda pcm: self._replies.model.hear(pcm, t_ns), waiting_samples=waiting)
 
     async def _update(self, fields: wire.SessionFields) -> None:
         if self._faults.ignores_settings:
@@ -194,7 +196,7 @@ class RealtimeConnection:
             raise Refusal(
                 what, code="cannot_update_voice", param="session.audio.output.voice", mend="Open a new session"
             )
-        self._replies.model.configure(session.settings())
+        self._replies.configure(session)
         self._session = session
         await self._hearing.detect(session.turn_detection)
         await self.post(wire.session_event("session.updated", self._session_json()))

@@ -11,6 +11,7 @@ from clients.wire import openai_realtime_server as wire
 from clients.wire.openai_realtime import PCM_RATE_HZ
 from clients.wire.openai_realtime_server import Content, Json, NewItem, Refusal
 from clients.wire.pcm import PcmJoiner
+from servers.fronts.openai_realtime.buffer import MAX_HELD_S
 from servers.speech_model import Pcm
 
 _TEXT_KINDS = {"user": "input_text", "assistant": "output_text", "system": "input_text"}
@@ -91,6 +92,17 @@ class Conversation:
 
     def waiting(self) -> list[Item]:
         return [item for item in self.items if item.waiting]
+
+    @property
+    def waiting_samples(self) -> int:
+        """Audio that is kept for the next reply."""
+        return sum(len(item.pcm) for item in self.items)
+
+    def check_room(self, item: Item) -> None:
+        """Raises `Refusal` if more audio than the limit would wait for a reply."""
+        if len(item.pcm) and self.waiting_samples + len(item.pcm) > MAX_HELD_S * PCM_RATE_HZ:
+            what = f"{MAX_HELD_S // 60} minutes of audio wait for a reply"
+            raise Refusal(what, code="input_audio_buffer_full", param="item.content", mend="Ask for the reply")
 
     def check_place(self, fields: NewItem, previous_item_id: str | None) -> None:
         """Raises `Refusal` unless the new item would stand at the end, under an id that is free."""

@@ -11,6 +11,8 @@ from servers.fronts.table import FrontContext
 from servers.fronts.websocket import ConnectionIO
 from servers.speech_model import ConnectionFaults, Misbehaving
 
+_KEY_PROTOCOL = "openai-insecure-api-key."
+
 
 class OpenAIRealtimeFront:
     """`GET /v1/realtime`. Any `model` in the query is served by the one model that is here."""
@@ -41,8 +43,13 @@ class OpenAIRealtimeFront:
 def _allowed(request: web.Request, api_key: str) -> bool:
     if not api_key:
         return True
-    sent = request.headers.get("Authorization", "")
-    return hmac.compare_digest(sent.encode(), f"Bearer {api_key}".encode())
+    scheme, _, sent = request.headers.get("Authorization", "").partition(" ")
+    keys = [sent.strip()] if scheme.lower() == "bearer" else []
+    # Browsers can set no header: theirs comes among the subprotocols.
+    offered = request.headers.get("Sec-WebSocket-Protocol", "").split(",")
+    keys += [name.strip().removeprefix(_KEY_PROTOCOL) for name in offered if name.strip().startswith(_KEY_PROTOCOL)]
+    # A header may hold any bytes; aiohttp hands on what is no UTF-8 as lone surrogates.
+    return any(hmac.compare_digest(key.encode("utf-8", "surrogateescape"), api_key.encode()) for key in keys)
 
 
 def _refusal(status: int, message: str, code: str) -> web.Response:

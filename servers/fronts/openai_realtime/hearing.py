@@ -54,15 +54,16 @@ class Hearing:
         self._listener: Listener | None = None
         self._speech: _Speech | None = None
 
-    async def append(self, data: bytes, before_judging: Callable[[Pcm], None]) -> None:
+    async def append(self, data: bytes, before_judging: Callable[[Pcm], None], *, waiting_samples: int = 0) -> None:
         """Take in PCM bytes; a sample cut in two is joined. Raises `Refusal` if the buffer is full.
 
-        before_judging: gets the samples (int16, 24 kHz) before turn detection does.
+        waiting_samples: committed and not answered yet; they count as held · before_judging: gets the samples (int16,
+        24 kHz) before turn detection does.
         """
-        waits = self._listener is None or self._speech is not None
-        if waits and self._buffer.held_samples + len(data) // 2 > MAX_HELD_S * PCM_RATE_HZ:
-            what = f"the input audio buffer holds {MAX_HELD_S // 60} minutes and is full"
-            raise Refusal(what, code="input_audio_buffer_full", param="audio", mend="Commit or clear it")
+        # In silence next to nothing is held, unless audio comes faster than it can be judged.
+        if waiting_samples + self._buffer.held_samples + len(data) // 2 > MAX_HELD_S * PCM_RATE_HZ:
+            what = f"{MAX_HELD_S // 60} minutes of audio wait for a reply: the input audio buffer is full"
+            raise Refusal(what, code="input_audio_buffer_full", param="audio", mend="Ask for the reply, or clear it")
         pcm = self._joiner.feed(data)
         self._buffer.append(pcm)
         before_judging(pcm)

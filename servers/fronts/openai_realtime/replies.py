@@ -11,7 +11,7 @@ from clients.wire.openai_realtime_server import NewItem, Refusal, ResponseFields
 from servers.fronts.openai_realtime.conversation import Conversation, Item, read_item
 from servers.fronts.openai_realtime.reply import Reply, ReplyOrder, Wire
 from servers.fronts.openai_realtime.session import Session
-from servers.speech_model import Pcm, Remembering, SpeechModel, SpeechModelServer, UserTurn
+from servers.speech_model import Pcm, Remembering, SessionSettings, SpeechModel, SpeechModelServer, UserTurn
 
 _NO_SOUND: Pcm = np.empty(0, dtype=np.int16)
 
@@ -32,6 +32,7 @@ class Replies:
         self._conversation_id = conversation_id
         self.conversation = Conversation()
         self.model: SpeechModel = server.open()
+        self._told: SessionSettings | None = None
         self._live: set[Reply] = set()
         self._latest: Reply | None = None
         self._count = 0
@@ -43,6 +44,10 @@ class Replies:
         """The reply that is being given in the conversation."""
         latest = self._latest
         return latest if latest is not None and latest.active else None
+
+    def configure(self, session: Session) -> None:
+        """Tell the model the settings in force. Raises `PeerError` for what it cannot do."""
+        self._tell(session.settings())
 
     def refuse_if_active(self) -> None:
         """Raises `Refusal` while a reply is being given in the conversation."""
@@ -120,6 +125,7 @@ class Replies:
                 await asyncio.wait({self._latest.task})
             rest = [one for one in self.conversation.items if one is not item]
             old, self.model = self.model, self._new_model(session, rest, "item_id")
+            self._told = session.settings()
             await old.aclose()
         self.conversation.items.remove(item)
 
@@ -135,6 +141,10 @@ class Replies:
         await self.model.aclose()
 
     # ---- inside ----------------------------------------------------------------------------------------------------
+
+    def _tell(self, settings: SessionSettings) -> None:
+        self.model.configure(settings)
+        self._told = settings
 
     def _context(self, fields: ResponseFields) -> _Context:
         items = self.conversation.items
@@ -154,10 +164,11 @@ class Replies:
     async def _in_turn(self, order: ReplyOrder, session: Session, said: list[Item]) -> None:
         model, previous = self.model, self._latest
         wanted = order.session
-        # A turn carries its own instructions; what else this reply has of its own, the model must be told and untold.
-        own_settings = replace(wanted, instructions=session.instructions) != session
-        if own_settings:
-            model.configure(replace(wanted, instructions=session.instructions).settings())
+        # A turn carries its own instructions; what else this reply has of its own, the model must be told. The next
+        # one tells it otherwise: by then the session may have changed as well.
+        settings = replace(wanted, instructions=session.instructions).settings()
+        if settings != (self._told or session.settings()):
+            self._tell(settings)
         for item in said:
             item.waiting, item.pcm = False, _NO_SOUND
         reply = Reply(self._out, self.conversation, order)
@@ -169,8 +180,6 @@ class Replies:
         def on_rest() -> None:
             self._live.discard(reply)
             self.has_spoken |= reply.has_audio
-            if own_settings:
-                model.configure(session.settings())
 
         reply.start(model, after=after, on_rest=on_rest)
 
@@ -206,7 +215,8 @@ def _turn(said: list[Item], ended_ns: int, index: int, instructions: str | None,
         pcm=np.concatenate(sounds) if sounds else _NO_SOUND,
         ended_ns=ended_ns,
         index=index,
-        text="\n".join(item.text for item in said if item.kind == "input_text"),
+        # Of a spoken item that was answered before only the words are left.
+        text="\n".join(item.text for item in said if item.text and not len(item.pcm)),
         instructions=instructions,
         text_only=text_only,
     )

@@ -16,7 +16,7 @@ from clients.wire.openai_realtime_server import Json, Place
 from clients.wire.pcm import encode_base64
 from servers.fronts.openai_realtime.conversation import Conversation, Item
 from servers.fronts.openai_realtime.session import Session
-from servers.speech_model import Audio, Fault, Piece, RawAudio, SpeechModel, Stage, Text, ToolCall, UserTurn
+from servers.speech_model import Audio, Fault, Piece, RawAudio, SpeechModel, Stage, Text, ToolCall, Usage, UserTurn
 from sessions.errors import PeerError
 
 _log = logging.getLogger("duologue.serve")
@@ -74,6 +74,7 @@ class Reply:
         self.in_conversation = order.conversation_id is not None
         self._outputs: list[_Output] = []
         self._user_words: list[str] = []
+        self._usage: Usage | None = None
         self._late = False
         # A piece may take several messages. Whoever ends the reply waits for the piece in hand, and no other follows.
         self._turnstile = asyncio.Lock()
@@ -155,6 +156,9 @@ class Reply:
             return
         if isinstance(piece, Stage):
             self._out.note(f"stage.{piece.name}", piece.t_ns, self.id)
+            return
+        if isinstance(piece, Usage):
+            self._usage = piece
             return
         await self._tell_user_words()
         match piece:
@@ -287,10 +291,6 @@ class Reply:
 
     def _to_json(self, status: str, details: Json | None = None) -> Json:
         order, session = self._order, self._order.session
-        sound = sum(output.item.audio_ms for output in self._outputs)
-        words = "".join(output.item.text for output in self._outputs)
-        heard_ms = len(order.turn.pcm) * 1000 // PCM_RATE_HZ
-        read = (order.turn.instructions or session.instructions) + order.turn.text
         return {
             "object": "realtime.response",
             "id": self.id,
@@ -302,8 +302,19 @@ class Reply:
             "max_output_tokens": session.max_tokens_json(),
             "audio": {"output": session.output_json()},
             "metadata": order.metadata,
-            "usage": None if details is None else wire.usage(heard_ms, read, sound, words),
+            "usage": None if details is None else self._usage_json(),
         }
+
+    def _usage_json(self) -> Json:
+        """By the model's own count of its text tokens; by an estimate where it gave none or was cut short."""
+        turn, usage = self._order.turn, self._usage
+        if usage is None:
+            read = (turn.instructions or self._order.session.instructions) + turn.text
+            words = "".join(output.item.text for output in self._outputs)
+            usage = Usage(wire.text_tokens(read), 0, wire.text_tokens(words))
+        sound_ms = sum(output.item.audio_ms for output in self._outputs)
+        heard_ms = len(turn.pcm) * 1000 // PCM_RATE_HZ
+        return wire.usage(heard_ms, usage.input_tokens, usage.cached_tokens, sound_ms, usage.output_tokens)
 
 
 def _part(item: Item) -> Json:
