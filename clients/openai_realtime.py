@@ -23,6 +23,7 @@ from clients.wire.pcm import PcmJoiner
 from sessions.errors import PeerError
 
 DEFAULT_PATH = "/v1/realtime"
+_SAID_AT_MOST = 500
 
 
 class OpenAIRealtime:
@@ -80,7 +81,7 @@ class OpenAIRealtime:
                 f"the server does not speak {self.protocol}: {fault.detail}",
                 mend="Check the address and its path, or the --protocol",
             )
-        said = fault.detail.rstrip(".") + (f" [{fault.code}]" if fault.code else "")
+        said = fault.detail[:_SAID_AT_MOST].rstrip(".") + (f" [{fault.code}]" if fault.code else "")
         if not self._greeted:  # before any of our messages: no setting of ours can be the reason
             return PeerError(
                 f"the server refused the connection: {said}",
@@ -116,6 +117,7 @@ class OpenAIRealtimeInterpreter:
     def __init__(self) -> None:
         self._joiners: dict[str, PcmJoiner] = {}
         self._known: set[str] = set()
+        self._ended: set[str] = set()
 
     def feed(self, data: bytes) -> list[PeerEvent]:
         event = wire.decode_server(data)
@@ -158,6 +160,9 @@ class OpenAIRealtimeInterpreter:
         return [*events, ReplyAudio(event.response_id, event.item_id, pcm)]
 
     def _done(self, event: wire.ResponseDone) -> list[PeerEvent]:
+        if event.response_id in self._ended:  # the first one counts, or a reply would end at two instants
+            return []
+        self._ended.add(event.response_id)
         events = self._began(event.response_id)
         joiner = self._joiners.get(event.response_id)
         if joiner is not None and joiner.half_sample:

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clients.dialect import Outgoing
-from clients.events import Interpreter, PeerEvent
-from clients.transports import Transport
+from clients.events import Interpreter, PeerEvent, ReplyText
+from clients.transports import KEEPALIVE_S, Transport
 from harness.heartbeat import heartbeat
 from harness.pacing import Frame, Lane, utterance_frames
 from harness.record import Performance, Record, TurnToSpeak, closed_event, connected_event, outcome_of
+from harness.split_secrets import TextGuard
 from harness.tracker import LiveTurn, Tracker
 from sessions.clock import NS_PER_MS, NS_PER_S, samples_to_ns, wall_time
 from sessions.errors import (
@@ -70,6 +71,7 @@ class Dialogue:
         self._refused: PeerError | None = None
         self._lane: Lane | None = None
         self.record = Record()
+        self._guard = TextGuard(how.secrets, self.record.received)
 
     async def perform(self) -> Record:
         """Connect, speak all turns, close. Peer and transport failures are recorded, never raised."""
@@ -291,7 +293,9 @@ class Dialogue:
         waited = f"waited {limits.idle_s:g} s without a message, or {limits.reply_s:g} s in all"
         quiet_s = (now_ns - transport.last_sign_ns) / NS_PER_S
         if quiet_s >= limits.idle_s:
-            detail = f"no sign of life for {limits.idle_s:g} s, not even a pong"
+            detail = f"no sign of life for {limits.idle_s:g} s"
+            if limits.idle_s >= 2 * KEEPALIVE_S:  # else no pong was due yet
+                detail += ", not even a pong"
             return _TurnOver("no end event" if _has_audio(replies) else "time-out", detail, ends_dialogue=True)
         if any(r.first_audio_ns is not None for r in replies):
             return _TurnOver("no end event", f"audio came, its end did not: {waited}", ends_dialogue=True)
@@ -329,17 +333,20 @@ class Dialogue:
         try:
             while True:
                 message = await transport.receive()
+                data = self._how.secrets.mask_bytes(
+                    message.data
+                )  # from here on nobody sees what the record does not hold
                 self._log(
                     Received(
                         t_ns=message.t_ns,
                         first_ns=message.first_ns,
                         offset=len(self.record.received),
-                        length=len(message.data),
+                        length=len(data),
                         binary=message.binary,
                     )
                 )
-                self.record.received += self._how.secrets.mask_bytes(message.data)
-                await self._interpret(transport, message.data, message.t_ns)
+                self.record.received += data
+                await self._interpret(transport, data, message.t_ns)
                 count += 1
                 if count % _MESSAGES_PER_BREATH == 0:
                     await asyncio.sleep(0)  # a burst of messages must not hold up the frames that are due
@@ -356,6 +363,8 @@ class Dialogue:
         else:
             events = self._interpreter.feed(data)
         for event in events:
+            if isinstance(event, ReplyText):
+                self._guard.heard(event.reply, event.text, len(self.record.received) - len(data), len(data))
             if self._ready.is_set():
                 self._tracker.apply(event, t_ns)
             else:

@@ -10,6 +10,7 @@ from harness.planning import Slot
 from harness.record import Record
 from harness.run import Watcher
 from harness.tracker import Tracker
+from harness.wording import one_line
 from sessions.clock import NS_PER_MS
 
 
@@ -49,6 +50,7 @@ class Progress(Watcher):
     def _show(self, text: str) -> None:
         if self._quiet:
             return
+        text = one_line(text)
         if self._live:
             click.echo(f"\r{text:<{self._width}}", nl=False, err=True)
             self._width = len(text)

@@ -13,6 +13,7 @@ from metrics.stats import Distribution
 
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
+SHOWN_AT_MOST = 2000
 DASH = "–"
 MINUS = "−"
 
@@ -125,9 +126,16 @@ def clean(text: str) -> str:
     return _UNFIT.sub("\ufffd", text)
 
 
+def excerpt(text: str) -> str:
+    """What people can read of a text; a server may send twenty megabytes of it. Files for programs keep it whole."""
+    if len(text) <= SHOWN_AT_MOST:
+        return text
+    return f"{text[:SHOWN_AT_MOST]} … ({len(text)} characters in all)"
+
+
 def one_line(text: str) -> str:
-    """The same on one line: a terminal gets no line breaks, and no escape sequences, that we did not write."""
-    return clean(" ".join(text.split()))
+    """An excerpt on one line: a terminal gets no line breaks, and no escape sequences, that we did not write."""
+    return clean(" ".join(excerpt(text).split()))
 
 
 def words_for(name: str) -> Wording:

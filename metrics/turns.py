@@ -86,7 +86,7 @@ def _flags(view: TurnView, replies: TurnReplies) -> list[str]:
     if view.heard.onset.ignored:
         flags.append(_short_sounds(view))
     if replies.others:
-        flags.append(f"{len(replies.others)} more after the reply that was measured")
+        flags.append(f"more replies after the one that was measured: {len(replies.others)}")
     if replies.unasked:
         flags.append("the peer spoke before the first turn")
     reply = replies.reply
@@ -101,10 +101,10 @@ def _short_sounds(view: TurnView) -> str:
     """A click is not speech, but people should know of it."""
     ignored, rate_hz = view.heard.onset.ignored, view.conversation.rate_hz
     first_sample, samples = ignored[0]
-    count = "1 sound is" if len(ignored) == 1 else f"{len(ignored)} sounds are"
+    others = f", and {len(ignored) - 1} more" if len(ignored) > 1 else ""
     return (
-        f"{count} too short for speech: {samples * 1000 / rate_hz:.0f} ms or less"
-        f" at {first_sample * 1000 / rate_hz:.0f} ms into the reply"
+        f"sound too short for speech: {samples * 1000 / rate_hz:.0f} ms or less"
+        f" at {first_sample * 1000 / rate_hz:.0f} ms into the reply{others}"
     )
 
 

@@ -156,9 +156,11 @@ def write_flac(path: str | Path, pcm: Pcm, rate_hz: int) -> None:
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
-    except OSError as error:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             part.unlink()
+        if not isinstance(error, OSError):
+            raise
         raise SetupError(
             f"cannot write {path}: {error.strerror}", "Free some space or choose another folder"
         ) from error

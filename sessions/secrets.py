@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+import base64
+import contextlib
+import json
+import re
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
 
 _PLAIN_QUERY_NAMES = frozenset({"model", "intent", "language", "duplex", "api-version", "deployment", "voice"})
 _MASK = "*"
 MIN_SECRET_LENGTH = 4
 """Shorter header values ("1", "v2") would mask half of every text; they are dropped from records instead."""
+_CERTAIN_LENGTH = 16
+"""From here on a value is a secret wherever it stands. A shorter one ("true", "audio") may be the protocol's word."""
 
 
 class Secrets:
-    """Masks known values in text and bytes. Bytes keep their length, so that offsets stay true."""
+    """Masks known values in text and bytes, also escaped as JSON or URLs write them. Bytes keep their length, so that
+    offsets stay true."""
 
     def __init__(self) -> None:
         self._values: list[str] = []
+        self._escaped: re.Pattern[bytes] | None = None
 
     def add(self, value: str) -> None:
         """Remember a secret; a `Bearer x` value also hides its bare token."""
         for part in (value, value.partition(" ")[2].strip()):
-            if len(part) >= MIN_SECRET_LENGTH and part not in self._values:
-                self._values.append(part)
+            if len(part) >= MIN_SECRET_LENGTH:
+                self._values += [form for form in _forms(part) if form not in self._values]
         self._values.sort(key=len, reverse=True)
+        patterns = b"|".join(b"".join(map(_however_escaped, value)) for value in self._values)
+        self._escaped = re.compile(patterns) if patterns else None
 
     def mask(self, text: str) -> str:
         for value in self._values:
@@ -29,11 +39,26 @@ class Secrets:
         return text
 
     def mask_bytes(self, data: bytes) -> bytes:
+        """Mask a message. A short value is masked where it is a whole word of the content, never as a field's name, a
+        message's type or a literal: the message must still say what it said."""
         for value in self._values:
-            raw = value.encode()
-            if raw in data:
-                data = data.replace(raw, _MASK.encode() * len(raw))
+            raw = value.encode("utf-8", "surrogatepass")
+            if raw not in data:
+                continue
+            stars = _MASK.encode() * len(raw)
+            data = data.replace(raw, stars) if len(raw) >= _CERTAIN_LENGTH else _word(raw).sub(stars, data)
+        if self._escaped is not None and b"\\" in data:
+            data = self._escaped.sub(_starred, data)
         return data
+
+    def within(self, text: str) -> bool:
+        """Whether a text holds a value that is certainly a secret."""
+        return any(value in text for value in self._values if len(value) >= _CERTAIN_LENGTH)
+
+    @property
+    def longest(self) -> int:
+        """Characters of the longest value, 0 without any."""
+        return len(self._values[0]) if self._values else 0
 
     def mask_url(self, url: str) -> str:
         """The address as it may be written down: no user info, query values hidden unless known to be harmless.
@@ -47,6 +72,8 @@ class Secrets:
             self.add(info)
             for piece in info.split(":"):
                 self.add(piece)
+                self.add(unquote(piece))
+            self.add(base64.b64encode(unquote(info).encode()).decode())  # as the Basic header carries it
         pairs = []
         for name, value in parse_qsl(parts.query, keep_blank_values=True):
             if name not in _PLAIN_QUERY_NAMES:
@@ -54,3 +81,33 @@ class Secrets:
                 value = "***"
             pairs.append(f"{name}={value}")
         return self.mask(urlunsplit((parts.scheme, netloc, parts.path, "&".join(pairs), "")))
+
+
+def _forms(value: str) -> list[str]:
+    """The value, and how it looks inside a JSON string (with and without escaped slashes) and in an address."""
+    escaped = json.dumps(value)[1:-1]
+    unicode_too = json.dumps(value, ensure_ascii=False)[1:-1]
+    forms = [value, escaped, unicode_too, escaped.replace("/", "\\/"), unicode_too.replace("/", "\\/")]
+    with contextlib.suppress(UnicodeEncodeError):
+        forms += [quote(value, safe=""), quote_plus(value)]
+    return list(dict.fromkeys(forms))
+
+
+def _word(raw: bytes) -> re.Pattern[bytes]:
+    literal = raw in (b"true", b"false", b"null")
+    around = rb"[\w.+/*=-]"
+    before = rb'(?<=")' if literal else rb"(?<!%s)" % around
+    return re.compile(rb'(?<!"type":")(?<!"type": ")%s%s(?!%s)(?!"\s*:)' % (before, re.escape(raw), around))
+
+
+def _however_escaped(character: str) -> bytes:
+    """One character in a JSON string: itself, behind a backslash, or as \\uXXXX."""
+    raw = character.encode("utf-8", "surrogatepass")
+    units = character.encode("utf-16-be", "surrogatepass")
+    by_number = b"".join(rb"\\u(?i:%02x%02x)" % (high, low) for high, low in zip(units[::2], units[1::2], strict=True))
+    return rb"(?:\\?%s|%s)" % (re.escape(raw), by_number)
+
+
+def _starred(found: re.Match[bytes]) -> bytes:
+    """What was written plainly has been judged before; here only what an escape had hidden."""
+    return _MASK.encode() * len(found[0]) if b"\\" in found[0] else found[0]

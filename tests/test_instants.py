@@ -264,7 +264,7 @@ def test_a_false_start_is_counted_and_gives_no_latency() -> None:
     assert (first.false_starts, first.false_start_heard_ms) == (1, 120.0)
     assert first.reply_ids == ["false", real.id, later.id]
     assert value(first, "voice_to_voice_ms") == 600.0
-    assert first.flags == ["1 more after the reply that was measured"]
+    assert first.flags == ["more replies after the one that was measured: 1"]
     unannounced, _ = measure_conversation(two_turns(false, real))
     assert unannounced.false_start_heard_ms == 160.0, "without the server's word, up to the cancelled end"
 
@@ -304,7 +304,7 @@ def test_faults_and_clicks_are_shown() -> None:
     result = measured(Conversation("A", RATE_HZ, None, (turn_a(),), (reply,), faults=faults))
     assert result.flags == [
         "protocol fault: bad base64: delta 3",
-        "1 sound is too short for speech: 5 ms or less at 0 ms into the reply",
+        "sound too short for speech: 5 ms or less at 0 ms into the reply",
     ]
     assert value(result, "silence_padding_ms") == 403.0
     assert result.turn_class == "completed"

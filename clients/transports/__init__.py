@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
+KEEPALIVE_S = 20
+"""How often a transport asks for a sign of life, where its protocol can."""
+
 
 @dataclass(frozen=True, slots=True)
 class Message:

@@ -21,7 +21,7 @@ from websockets.exceptions import ConnectionClosed as WsClosed
 from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI
 from websockets.frames import Frame, Opcode
 
-from clients.transports import Connection, Message
+from clients.transports import KEEPALIVE_S, Connection, Message
 from clients.transports.byte_clock import ByteClock
 from sessions.clock import Clock
 from sessions.errors import (
@@ -36,7 +36,6 @@ from sessions.errors import (
 )
 from sessions.secrets import Secrets
 
-_KEEPALIVE_S = 20
 _CLOSE_S = 2
 _WRITE_LIMIT_BYTES = (
     64 * 1024 * 1024
@@ -243,7 +242,7 @@ async def _open(
         compression=None,
         max_size=None,
         max_queue=None,
-        ping_interval=_KEEPALIVE_S,
+        ping_interval=KEEPALIVE_S,
         ping_timeout=None,
         close_timeout=_CLOSE_S,
         open_timeout=None,
@@ -257,7 +256,7 @@ async def _open(
     phases["upgrade" if proxy is None else "proxy_and_upgrade"] = ws.upgraded_ns - (
         ws.made_ns if proxy is None else began_ns
     )
-    keepalive = f"a ping each {_KEEPALIVE_S} s; a late pong never closes the connection"
+    keepalive = f"a ping each {KEEPALIVE_S} s; a late pong never closes the connection"
     connection = Connection(ws.upgraded_ns, phases, secrets.mask_url(proxy) if proxy else "", keepalive)
     return WebSocketTransport(ws, connection, clock)
 

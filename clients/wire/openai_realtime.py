@@ -7,6 +7,7 @@ same events are accepted on receipt. What the server side sends is in `openai_re
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -139,6 +140,8 @@ ServerEvent = (
     | Malformed
 )
 
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+"""JSON may escape half a character (a cut emoji); no file or terminal takes it."""
 _AUDIO_DELTA = ("response.output_audio.delta", "response.audio.delta")
 _TRANSCRIPT_DELTA = ("response.output_audio_transcript.delta", "response.audio_transcript.delta")
 _TEXT_DELTA = ("response.output_text.delta", "response.text.delta")
@@ -148,7 +151,7 @@ def decode_server(data: bytes) -> ServerEvent:
     """One server message. Never raises: what does not fit comes back as `Malformed`."""
     try:
         message = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):  # a nest of a hundred thousand brackets is no message either
         return Malformed(f"not JSON ({len(data)} bytes beginning {data[:24]!r})")
     if not isinstance(message, dict) or not isinstance(message.get("type"), str):
         return Malformed("a JSON message without a `type`")
@@ -224,14 +227,13 @@ def _words(item: dict[str, Any]) -> str:
 
 def _text(message: dict[str, Any], name: str) -> str:
     value = message.get(name)
-    return value if isinstance(value, str) else ""
+    return _LONE_SURROGATE.sub("\ufffd", value) if isinstance(value, str) else ""
 
 
 def _required_text(message: dict[str, Any], name: str) -> str:
-    value = message[name]
-    if not isinstance(value, str):
+    if not isinstance(message[name], str):
         raise TypeError(name)
-    return value
+    return _text(message, name)
 
 
 # ---- what the client sends ---------------------------------------------------------------------------------------

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Pcm = NDArray[np.int16]
+_SLICE_BYTES = 1 << 18
+"""A multiple of four, so that each slice decodes on its own; about a millisecond of work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +29,20 @@ def decode_base64(text: str) -> Decoded:
     try:
         raw = text.encode("ascii")
         if missing and "=" not in text and missing != 3:
-            return Decoded(base64.b64decode(raw + b"=" * missing, validate=True), note="base64 without padding")
-        return Decoded(base64.b64decode(raw, validate=True))
+            return Decoded(_decode_strictly(raw + b"=" * missing), note="base64 without padding")
+        return Decoded(_decode_strictly(raw))
     except (binascii.Error, UnicodeEncodeError) as error:
         return Decoded(b"", fault=f"base64 that does not decode ({_reason(text, str(error))})")
+
+
+def _decode_strictly(raw: bytes) -> bytes:
+    """Decode in slices: one long call would hold up every thread of the process, the one that keeps time too."""
+    last = max(0, len(raw) - 1) // _SLICE_BYTES * _SLICE_BYTES
+    if raw.find(b"=", 0, last) >= 0:
+        raise binascii.Error("padding before the end")
+    return b"".join(
+        base64.b64decode(raw[at : at + _SLICE_BYTES], validate=True) for at in range(0, len(raw), _SLICE_BYTES)
+    )
 
 
 def _reason(text: str, error: str) -> str:

@@ -79,6 +79,13 @@ def cli() -> None:
     """
 
 
+def _say(problem: str) -> None:
+    """One line, whatever a server or a file name brought into it."""
+    from harness.wording import one_line
+
+    click.echo(f"duologue: {one_line(problem)}", err=True)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run and exit: 0 done · 1 nothing could be measured · 2 set-up error · 70 a bug · 130 interrupted."""
     secrets = Secrets()
@@ -88,10 +95,10 @@ def main(arguments: list[str] | None = None) -> None:
     except click.exceptions.Exit as done:
         code = done.exit_code
     except click.ClickException as error:
-        click.echo(f"duologue: {secrets.mask(error.format_message())}", err=True)
+        _say(secrets.mask(error.format_message()))
         code = EXIT_SETUP
     except DuologueError as error:
-        click.echo(f"duologue: {secrets.mask(str(error))}", err=True)
+        _say(secrets.mask(str(error)))
         code = EXIT_SETUP
     except (click.Abort, KeyboardInterrupt):
         click.echo("duologue: interrupted", err=True)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from harness.report import sound
 from harness.report.markup import Markup, tag
 from harness.results import DialogueResult
-from harness.wording import clean, words_for
+from harness.wording import clean, excerpt, words_for
 from metrics.instants import INSTANTS
 from metrics.result import Failed, TurnResult, Unavailable, Value
 from metrics.table import METRICS, metric
@@ -88,7 +88,7 @@ def _dialogue(dialogue: DialogueResult, names: list[str], reasons: Reasons, fold
         "script": clean(dialogue.script),
         "warmup": dialogue.warmup,
         "complete": dialogue.completed,
-        "faults": [clean(fault) for fault in dialogue.faults],
+        "faults": [clean(excerpt(fault)) for fault in dialogue.faults],
         "recording": dialogue.recording if length_s is not None else "",
         "duration_ms": round(_duration_ms(dialogue, length_s), 1),
         "peaks": _peaks(path) if length_s is not None else None,
@@ -125,11 +125,11 @@ def _turn(
         "turn": turn.turn,
         "class": turn.turn_class,
         "outcome": clean(turn.outcome),
-        "detail": clean(turn.detail),
-        "said": clean(said),
-        "understood": clean(understood),
-        "answered": clean(turn.heard_text),
-        "flags": [clean(flag) for flag in turn.flags],
+        "detail": clean(excerpt(turn.detail)),
+        "said": clean(excerpt(said)),
+        "understood": clean(excerpt(understood)),
+        "answered": clean(excerpt(turn.heard_text)),
+        "flags": [clean(excerpt(flag)) for flag in turn.flags],
         "false_starts": turn.false_starts,
         "at": [_on_recording(dialogue, turn, name) for name in INSTANTS],
         "m": [_cell(turn, name, reasons) for name in names],
