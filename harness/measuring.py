@@ -76,6 +76,7 @@ def _tell(run: RunFolder, interrupted: bool, as_json: bool) -> int:
 
     from harness.finish import finish_run
     from harness.table import print_table
+    from harness.wording import plural
 
     finished = finish_run(run)
     if as_json:
@@ -84,7 +85,7 @@ def _tell(run: RunFolder, interrupted: bool, as_json: bool) -> int:
         print_table(finished.summary, Console())
     if interrupted:
         left = len(schedule(run.plan)) - len(run.journal())
-        click.echo(f"interrupted, {left} dialogues are left. Go on with: {_resume_command(run)}", err=True)
+        click.echo(f"interrupted, {plural(left, 'dialogue')} left. Go on with: {_resume_command(run)}", err=True)
     click.echo(f"report: {finished.report_path}", err=as_json)
     if interrupted:
         return EXIT_INTERRUPTED
