@@ -19,6 +19,7 @@ from servers.app import serve
 from servers.fronts import websocket as shell
 from servers.fronts.openai_realtime import conversation, hearing
 from servers.models.behaviour import Behaviour, ReplyPlan
+from servers.models.cascade_history import History
 from servers.models.metronome import MetronomeServer
 from tests.listening_model import ListeningServer
 from tests.realtime_client import EVENT_TYPES, Json, MemoryClient, in_memory, refused, silence, talk, tone, types
@@ -234,7 +235,7 @@ async def test_a_client_that_pings_and_never_reads_is_given_up(monkeypatch: pyte
         frame = b"\x89\xfd" + b"\x00\x00\x00\x00" + b"p" * 125
         async with asyncio.timeout(30):
             while len(server.connections):
-                ws.transport.write(frame * 2000)  # type: ignore[attr-defined]
+                ws.transport.write(frame * 2000)
                 await asyncio.sleep(0.001)
         ws.transport.abort()
 
@@ -292,3 +293,20 @@ async def test_plain_http_and_idle_crowds_disturb_nobody() -> None:
             client.transport.abort()
         for _, writer in halves:
             writer.close()
+
+
+# ---- long conversations --------------------------------------------------------------------------------------------
+
+
+def test_forgetting_makes_room_for_many_turns() -> None:
+    """Each time that old turns are forgotten the model reads all that is left anew: it must not be at every turn."""
+    history = History()
+    beginnings: list[str] = []
+    for number in range(60):
+        history.add("user", f"{number} " + "word " * 60)
+        messages = history.messages("Be brief.", 2000)
+        assert messages[-1]["content"].startswith(f"{number} ")
+        assert sum(len(message["content"]) // 3 for message in messages) <= 2000
+        beginnings.append(messages[1]["content"])
+        history.begin_reply().said("Yes.")
+    assert len(set(beginnings)) <= 8

@@ -22,6 +22,10 @@ from sessions.errors import SetupError
 _SILENT: Final = -1
 _HOST_CACHE_MIB: Final = 256  # prompts of conversations that lost their slot to another one
 _REUSE_TOKENS: Final = 16  # shortest stretch that is moved instead of computed again when old turns were dropped
+_SIMILAR: Final = 0.001
+"""A prompt goes to the slot that shares its beginning, be it the system prompt alone: there, what stayed of a
+conversation whose old turns were dropped is moved. In another slot it would be computed again, at 100 tokens a second.
+"""
 _SEED: Final = 20
 _TOO_LONG: Final = "exceed_context_size_error"
 
@@ -70,6 +74,7 @@ class LlamaEngine:
         params.n_ctx = slots * context_tokens
         params.n_cache_reuse = _REUSE_TOKENS
         params.cache_ram_mib = _HOST_CACHE_MIB
+        params.slot_prompt_similarity = _SIMILAR
         params.cpuparams.n_threads = threads
         params.cpuparams_batch.n_threads = threads
         params.verbosity = _SILENT

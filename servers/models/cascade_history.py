@@ -72,10 +72,14 @@ class History:
         self._reply.heard(max(0, samples))
 
     def messages(self, system: str, budget_tokens: int) -> list[Message]:
-        """The prompt, within about `budget_tokens`: the oldest turns are forgotten first, the newest never."""
-        while _tokens(messages := self._all(system)) > budget_tokens and self.forget_oldest():
-            pass
-        return messages
+        """The prompt, within about `budget_tokens`: the oldest turns are forgotten first, the newest never.
+
+        To forget costs time, as the model must read all that is left anew. So it is done seldom: down to half of it.
+        """
+        if _tokens(self._all(system)) > budget_tokens:
+            while _tokens(self._all(system)) > budget_tokens // 2 and self.forget_oldest():
+                pass
+        return self._all(system)
 
     def forget_oldest(self) -> bool:
         """Drop all before the second oldest user line, for good; False if there is none."""
