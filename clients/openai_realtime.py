@@ -92,7 +92,7 @@ class OpenAIRealtime:
             f"the server refused the session: {said}",
             message_type="session.update",
             code=fault.code,
-            mend="Change --voice or --turn-detection, or the account's rights",
+            mend="Change --voice, --vad or --turn-detection, or the account's rights",
         )
 
     def audio(self, pcm: Pcm) -> str:

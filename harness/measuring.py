@@ -72,17 +72,15 @@ async def _until_stopped(run: RunFolder, access: Access, progress: Progress) -> 
 
 
 def _tell(run: RunFolder, interrupted: bool, as_json: bool) -> int:
-    from rich.console import Console
-
     from harness.finish import finish_run
-    from harness.table import print_table
+    from harness.table import Screen, print_table
     from harness.wording import plural
 
     finished = finish_run(run)
     if as_json:
         click.echo(msgspec.json.encode(finished.summary).decode())
     else:
-        print_table(finished.summary, Console())
+        print_table(finished.summary, Screen())
     if interrupted:
         left = len(schedule(run.plan)) - len(run.journal())
         click.echo(f"interrupted, {plural(left, 'dialogue')} left. Go on with: {_resume_command(run)}", err=True)

@@ -149,9 +149,9 @@ def turns_to_speak(run: RunFolder, script: PlannedScript) -> list[TurnToSpeak]:
 def free_space(path: Path, needed_bytes: int) -> None:
     """Raise `SetupError` when the place for a run has no room even for its beginning."""
     place = path
-    while not place.exists() and place != place.parent:
-        place = place.parent
     with disk_errors(path):
+        while not place.exists() and place != place.parent:
+            place = place.parent
         free = shutil.disk_usage(place).free
     if free < needed_bytes:
         raise SetupError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 
 import click
@@ -51,11 +52,12 @@ class Progress(Watcher):
         if self._quiet:
             return
         text = one_line(text)
-        if self._live:
-            click.echo(f"\r{text:<{self._width}}", nl=False, err=True)
-            self._width = len(text)
-        else:
-            click.echo(text, err=True)
+        with contextlib.suppress(OSError):  # nobody reads it: the measurement goes on
+            if self._live:
+                click.echo(f"\r{text:<{self._width}}", nl=False, err=True)
+                self._width = len(text)
+            else:
+                click.echo(text, err=True)
 
 
 def _heard(tracker: Tracker, turn: int) -> str:

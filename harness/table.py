@@ -47,6 +47,7 @@ ROWS = (
 _LEFT_OUT_WHEN_EMPTY = frozenset({"first_text_ms", "server_vad_delay_ms"})
 _HEADLINE = "voice_to_voice_ms"
 SPOKEN_TURNS_AT_MOST = 24
+NEEDED_COLUMNS = 80
 _DIGITS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 
 
@@ -66,6 +67,17 @@ class Footnotes:
     def lines(self) -> list[str]:
         """All of them, as they stand below the table."""
         return [*(f"{self.mark(note)} {note}" for note in self.notes), *self.unmarked]
+
+
+class Screen(Console):
+    """Standard output for tables: never narrower than they need, and a reader who left is no error of the run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.width = max(self.width, NEEDED_COLUMNS)
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
 
 
 def print_table(summary: Summary, console: Console) -> None:

@@ -149,6 +149,17 @@ class RunFolder:
                 ) from error
             yield
 
+    def discard(self) -> None:
+        """Take back a run in which no dialogue was performed. One that holds any stays as it is."""
+        with contextlib.suppress(OSError):
+            (self.path / "dialogues").rmdir()  # refuses while anything is in it
+            for turn in (turn for script in self.plan.scripts for turn in script.turns):
+                self.clip(turn.audio).unlink(missing_ok=True)
+            (self.path / "audio").rmdir()
+            for name in ("plan.json", ".lock"):
+                (self.path / name).unlink(missing_ok=True)
+            self.path.rmdir()
+
     def dialogue(self, dialogue_id: str) -> Path:
         return self.path / "dialogues" / dialogue_id
 
@@ -227,6 +238,7 @@ def disk_errors(path: Path) -> Iterator[None]:
             errno.EACCES: "Choose a place where you may write",
             errno.EROFS: "The file system is read-only: choose another place",
             errno.ENOTDIR: "A part of that path is a file: choose another place",
+            errno.ENAMETOOLONG: "Choose a shorter name",
             errno.EEXIST: "A file stands where the folder should be: choose another place",
         }
         mend = mends.get(error.errno or 0, "")
@@ -234,7 +246,8 @@ def disk_errors(path: Path) -> Iterator[None]:
 
 
 def _run_of(path: Path) -> Path:
-    for folder in (path, *path.parents):
-        if (folder / "plan.json").exists():
-            return folder
+    with contextlib.suppress(OSError):  # a name that is too long cannot even be asked about
+        for folder in (path, *path.parents):
+            if (folder / "plan.json").exists():
+                return folder
     return path

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -148,3 +150,56 @@ async def test_a_secret_told_in_pieces_is_masked(tmp_path: Path, clip: str) -> N
     for path in out.rglob("*"):
         assert not path.is_file() or tail.encode() not in path.read_bytes(), path
     assert "protocol fault" not in ran.out  # each message is still a good one
+
+
+# ---- clumsy hands ----------------------------------------------------------------------------------------------------
+
+
+async def answers_quickly(wire: Wire) -> None:
+    await greet(wire)
+    await request(wire)
+    await wire.send(created("r"))
+    await wire.send(audio("r", tone(100)))
+    await wire.send(done("r"))
+    await wire.receive()
+
+
+@pytest.mark.sockets
+async def test_no_redirect_is_followed_with_a_key(tmp_path: Path, clip: str) -> None:
+    asked: list[Any] = []
+
+    def elsewhere(connection: Any, request: Any) -> Any:
+        asked.append(request)
+        return connection.respond(HTTPStatus.OK, "")
+
+    async with on_a_socket(answers_quickly, CLOCK, process_request=elsewhere) as other:
+
+        def redirect(connection: Any, request: Any) -> Any:
+            response = connection.respond(HTTPStatus.FOUND, "")
+            response.headers["Location"] = other
+            return response
+
+        async with on_a_socket(answers_quickly, CLOCK, process_request=redirect) as url:
+            ran = await run("measure", url, "--audio", clip, "--out", str(tmp_path / "run"))
+    assert ran.code == 2 and f"HTTP 302, which leads to {other}" in ran.err, ran.err
+    assert asked == []
+
+
+@pytest.mark.sockets
+async def test_any_terminal_and_any_limit(tmp_path: Path, clip: str) -> None:
+    out = tmp_path / "run"
+    plain = {"PYTHONIOENCODING": "ascii", "COLUMNS": "30"}
+    refused = await run("measure", "ws://127.0.0.1:1", "--audio", clip, "--out", str(out))
+    assert refused.code == 2 and not out.exists()  # nothing was performed: the same command may be given again
+    async with on_a_socket(answers_quickly, CLOCK) as url:
+        ran = await run("measure", url, "--audio", clip, "--out", str(out), extra=plain)
+    assert ran.code in (0, 1) and "report: " in ran.out, ran.err
+    for option, value in (("--limit-idle", "inf"), ("--limit-reply", "nan"), ("--limit-connect", "-1")):
+        assert (await run("measure", "ws://127.0.0.1:1", "--audio", clip, option, value)).code == 2
+    for arguments in (["--header", "A b: c"], ["--header", "A: b\nc"]):
+        ran = await run("measure", "ws://127.0.0.1:1", "--audio", clip, *arguments)
+        assert ran.code == 2 and "cannot be sent" in ran.err
+    ran = await run("measure", "--resume", str(out), "--repeat", "9")
+    assert ran.code == 2 and "--repeat cannot change a run" in ran.err
+    ran = await run("measure", "ws://127.0.0.1:1", "--audio", clip, "--out", str(tmp_path / ("x" * 300)))
+    assert ran.code == 2 and "too long" in ran.err

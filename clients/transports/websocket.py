@@ -114,6 +114,13 @@ class StampingConnection(ClientConnection):
         self.news.set()
 
 
+class _Connect(connect):
+    """Follows no redirect: the key goes to the address that the user gave, and to no other."""
+
+    def process_redirect(self, exc: Exception) -> Exception:
+        return exc
+
+
 def _frame_bytes(payload: int) -> int:
     """Size on the wire of an unmasked frame (RFC 6455 §5.2)."""
     return payload + (2 if payload < 126 else 4 if payload < 65536 else 10)
@@ -235,7 +242,7 @@ async def _open(
     def create(*args: Any, **kwargs: Any) -> StampingConnection:
         return StampingConnection(*args, clock=clock, byte_cap=byte_cap, **kwargs)
 
-    ws = await connect(
+    ws = await _Connect(
         url,
         create_connection=cast(Any, create),  # any factory serves; the library's annotation asks for a class
         additional_headers=dict(headers),
@@ -320,6 +327,11 @@ def _refused(error: InvalidStatus, shown: str, secrets: Secrets) -> HandshakeRef
     status = error.response.status_code
     body = bytes(error.response.body or b"")[:200].decode(errors="replace").strip().splitlines()
     said = f": {secrets.mask(body[0])}" if body else ""
+    headers = error.response.headers
+    if "Location" in headers and 300 <= status < 400:
+        said = f", which leads to {secrets.mask_url(headers['Location'])}"
+    elif "Retry-After" in headers:
+        said += f" (Retry-After: {secrets.mask(headers['Retry-After'])})"
     mends = {
         401: "Give a valid key with --api-key-env NAME",
         403: "This key may not use that address or model",
@@ -327,7 +339,8 @@ def _refused(error: InvalidStatus, shown: str, secrets: Secrets) -> HandshakeRef
         429: "The server limits the rate: wait, or use fewer sessions",
         503: "The server has no free place: wait, or use fewer sessions",
     }
-    return HandshakeRefused(f"{shown} answered HTTP {status}{said}", status, mends.get(status, ""))
+    mend = mends.get(status, "Give the new address, if you trust it with your key" if 300 <= status < 400 else "")
+    return HandshakeRefused(f"{shown} answered HTTP {status}{said}", status, mend)
 
 
 def _tls_failed(error: ssl.SSLError, shown: str, secure: bool) -> ConnectFailed:

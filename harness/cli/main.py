@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import importlib
+import io
+import os
 import sys
 import traceback
 
@@ -86,9 +90,39 @@ def _say(problem: str) -> None:
     click.echo(f"duologue: {one_line(problem)}", err=True)
 
 
+def _open_streams() -> None:
+    """A closed standard stream becomes /dev/null, or the next file opened would get its number and our messages.
+
+    What the terminal's character set lacks is shown as "?".
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            if descriptor != number:
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            if number:  # `sys.stdin` stays None: who reads it must know that it is not there
+                setattr(sys, name, open(number, "w", closefd=False))  # noqa: SIM115 - for good
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _tell_bug(error: Exception, secrets: Secrets) -> int:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        with contextlib.suppress(OSError):
+            _say(f"no space left to write {error.filename or 'standard output'}. Finished dialogues are kept.")
+        return EXIT_SETUP
+    click.echo(secrets.mask(traceback.format_exc()), err=True)
+    click.echo("duologue: this is a bug; the lines above say where. Finished dialogues are kept.", err=True)
+    return EXIT_BUG
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run and exit: 0 done · 1 nothing could be measured · 2 set-up error · 70 a bug · 130 interrupted."""
     secrets = Secrets()
+    _open_streams()
     try:
         result = cli.main(args=arguments, standalone_mode=False, obj=secrets)
         code = result if isinstance(result, int) else 0
@@ -103,10 +137,9 @@ def main(arguments: list[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("duologue: interrupted", err=True)
         code = EXIT_INTERRUPTED
-    except BrokenPipeError:
+    except BrokenPipeError:  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = 0
-    except Exception:  # noqa: BLE001 - the last line of defence: whatever it is, no secret may be in its traceback
-        click.echo(secrets.mask(traceback.format_exc()), err=True)
-        click.echo("duologue: this is a bug; the lines above say where. Finished dialogues are kept.", err=True)
-        code = EXIT_BUG
+    except Exception as error:  # noqa: BLE001 - the last line of defence: whatever it is, no secret may be in its traceback
+        code = _tell_bug(error, secrets)
     sys.exit(code)

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from sessions.errors import SetupError
+from sessions.errors import DuologueError, SetupError
 from sessions.secrets import Secrets
+
+
+class _Limit(click.FloatRange):
+    """A positive number that is one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value} is not a number.", param, ctx)
+        return number
+
+
+LIMIT = _Limit(0, 1e6, min_open=True)
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_MAY_COME_WITH_RESUME = frozenset({"headers", "api_key_env"})
 
 _EXAMPLES = """
 \b
@@ -49,13 +67,18 @@ Examples:
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder  [default: runs/<now>-measure]")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with a run that was interrupted.")
 @click.option(
-    "--limit-lateness", type=float, default=20.0, show_default=True, metavar="MS", help="Above it a turn is invalid."
+    "--limit-lateness", type=LIMIT, default=20.0, show_default=True, metavar="MS", help="Above it a turn is invalid."
 )
-@click.option("--limit-reply", type=float, default=120.0, show_default=True, metavar="S", help="A whole reply.")
-@click.option("--limit-idle", type=float, default=45.0, show_default=True, metavar="S", help="Without any message.")
-@click.option("--limit-connect", type=float, default=15.0, show_default=True, metavar="S", help="Connection, set-up.")
+@click.option("--limit-reply", type=LIMIT, default=120.0, show_default=True, metavar="S", help="A whole reply.")
+@click.option("--limit-idle", type=LIMIT, default=45.0, show_default=True, metavar="S", help="Without any message.")
+@click.option("--limit-connect", type=LIMIT, default=15.0, show_default=True, metavar="S", help="Connection, set-up.")
 @click.option(
-    "--limit-bytes", type=int, default=256 * 2**20, show_default=True, metavar="N", help="Received per dialogue."
+    "--limit-bytes",
+    type=click.IntRange(10_000),
+    default=256 * 2**20,
+    show_default=True,
+    metavar="N",
+    help="Received per dialogue.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
 @click.pass_obj
@@ -71,6 +94,7 @@ def measure(secrets: Secrets, /, target: str | None, resume: Path | None, as_jso
 
     access_headers, api_key = _secrets(secrets, options["headers"], options["api_key_env"])
     if resume is not None:
+        _only_what_may_change(options)
         run, full_target = _resumed(secrets, resume, target)
         if not api_key and run.plan.api_key_env:
             access_headers, api_key = _secrets(secrets, options["headers"], run.plan.api_key_env)
@@ -78,7 +102,25 @@ def measure(secrets: Secrets, /, target: str | None, resume: Path | None, as_jso
         run, full_target = _new_run(secrets, target, access_headers, options)
     from harness.run import Access
 
-    return measure_run(run, Access(full_target, access_headers, api_key, secrets), as_json=as_json)
+    access = Access(full_target, access_headers, api_key, secrets)
+    try:
+        return measure_run(run, access, as_json=as_json)
+    except DuologueError:
+        if resume is None:  # no session came about: the next try may have the same --out
+            run.discard()
+        raise
+
+
+def _only_what_may_change(options: dict[str, Any]) -> None:
+    """A resumed run follows its own plan: refuse what would silently be left out."""
+    context = click.get_current_context()
+    for name in options:
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if given and name not in _MAY_COME_WITH_RESUME:
+            option = next(one.opts[0] for one in context.command.params if one.name == name)
+            raise SetupError(
+                f"{option} cannot change a run that is resumed; it follows its own plan", f"Leave {option} out"
+            )
 
 
 def _secrets(secrets: Secrets, headers: tuple[str, ...], api_key_env: str) -> tuple[dict[str, str], str]:
@@ -87,11 +129,19 @@ def _secrets(secrets: Secrets, headers: tuple[str, ...], api_key_env: str) -> tu
         name, colon, value = header.partition(":")
         if not colon or not name.strip():
             raise SetupError("a --header without a colon", "Give it as --header 'Name: value'")
+        if not _HEADER_NAME.fullmatch(name.strip()) or not value.strip().isprintable():
+            raise SetupError(
+                f"--header {name.strip()!r} cannot be sent", "Name: letters, digits and -; value: one line"
+            )
         parsed[name.strip()] = value.strip()
         secrets.add(value.strip())
     if not api_key_env:
         return parsed, ""
-    key = os.environ.get(api_key_env, "")
+    key = os.environ.get(api_key_env, "").strip()
+    if not key.isprintable():
+        raise SetupError(
+            f"the key in {api_key_env} has line breaks or control characters in it", "Set it to the key alone"
+        )
     if not key:
         raise SetupError(f"the environment variable {api_key_env} is not set", f"Set it: export {api_key_env}=…")
     secrets.add(key)

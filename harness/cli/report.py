@@ -20,10 +20,9 @@ def report(run: Path, as_json: bool) -> int:
       duologue report runs/2026-11-29T10-15-00-demo
     """
     import msgspec
-    from rich.console import Console
 
     from harness.finish import finish_run
-    from harness.table import print_table
+    from harness.table import Screen, print_table
     from sessions.errors import SetupError
     from sessions.runs import RunFolder
 
@@ -37,6 +36,6 @@ def report(run: Path, as_json: bool) -> int:
     if as_json:
         click.echo(msgspec.json.encode(finished.summary).decode())
     else:
-        print_table(finished.summary, Console())
+        print_table(finished.summary, Screen())
     click.echo(f"report: {finished.report_path}", err=as_json)
     return 0
