@@ -315,6 +315,22 @@ async def test_a_port_in_use_is_one_line_with_the_mend() -> None:
                 pass
 
 
+async def test_a_port_in_use_is_told_before_anything_is_loaded_or_emptied(tmp_path: Path) -> None:
+    class Heavy(MetronomeServer):
+        async def start(self) -> None:
+            raise AssertionError("loaded for nothing")
+
+    log = tmp_path / "writes.jsonl"
+    async with running(write_log=WriteLog(log)) as server:
+        async with talking(server):
+            pass
+        await gone(server)
+        with pytest.raises(SetupError, match="is in use"):
+            async with serve(Heavy(Behaviour()), port=server.port, write_log=WriteLog(log)):
+                pass
+    assert [entry.type for entry in read_write_log(log)] == ["session.created", "session.updated"]
+
+
 async def test_an_address_that_is_not_ours_and_an_unknown_front() -> None:
     with pytest.raises(SetupError, match=r"cannot listen on 203\.0\.113\.1"):
         async with running(host="203.0.113.1"):
@@ -381,6 +397,45 @@ async def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path, numbe
             process.kill()
             await process.wait()
     assert [entry.type for entry in read_write_log(log)] == ["session.created"]
+
+
+_SLOW = """
+import asyncio, time
+from servers.app import run_forever
+from servers.models.behaviour import Behaviour
+from servers.models.metronome import MetronomeServer
+
+class Slow(MetronomeServer):
+    async def start(self):
+        loading = asyncio.to_thread(time.sleep, 600)
+        asyncio.get_running_loop().call_later(0.1, lambda: print("loading", flush=True))
+        await loading
+
+asyncio.run(run_forever(Slow(Behaviour()), on_ready=print, host="127.0.0.1", port=0))
+"""
+
+
+async def test_a_second_interrupt_ends_it_at_once_even_while_it_loads() -> None:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", _SLOW, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        assert await process.stdout.readline() == b"loading\n"
+        async with asyncio.timeout(60):
+            while process.returncode is None:
+                process.send_signal(signal.SIGINT)
+                await asyncio.sleep(0.2)
+        assert process.returncode == -signal.SIGINT
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+def test_a_standard_input_that_is_not_there_is_no_way_to_stop() -> None:
+    command = ["/bin/sh", "-c", 'exec "$@" 0<&-', "sh", *SERVE, "--metronome", "steady", "--stop-with-stdin"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no standard input" in done.stderr
 
 
 def test_the_command_says_what_is_wrong_in_one_line() -> None:
