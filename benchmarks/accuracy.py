@@ -29,10 +29,10 @@ from clients.dialect import SessionOptions
 from clients.openai_realtime import OpenAIRealtime
 from clients.transports import Transport
 from clients.transports.websocket import open_websocket
-from harness.derive import derive
-from harness.own_server import own_server
-from harness.perform import Dialogue
-from harness.record import Performance, Record, TurnToSpeak
+from harness.dialogue.perform import Dialogue
+from harness.dialogue.record import Performance, Record, TurnToSpeak
+from harness.results.derive import derive
+from harness.runs.own_server import own_server
 from metrics.turns import measure_conversation
 from servers.write_log import Write
 from sessions.clock import NS_PER_MS, MonotonicClock

@@ -1,6 +1,6 @@
 """What the metrics look at: one dialogue, as it was sent and as it arrived, already decoded.
 
-`harness/derive.py` builds it from an event log and the raw bytes; nothing here knows a protocol.
+`harness/results/derive.py` builds it from an event log and the raw bytes; nothing here knows a protocol.
 All instants are on one monotonic clock, in nanoseconds. Audio is int16 (samples,) mono at `rate_hz`.
 """
 

@@ -83,7 +83,7 @@ class Plan(msgspec.Struct, frozen=True):
     software: dict[str, str]
     """duologue, python, platform, event loop, and the packages that touch the clock or the audio."""
     floor: dict[str, float]
-    """This machine's own timing floor before the run, in milliseconds (harness/floor.py)."""
+    """This machine's own timing floor before the run, in milliseconds (harness/runs/floor.py)."""
     api_key_env: str = ""
     weights: dict[str, str] = {}
     """Which weight files served, by name, where this run started the server itself."""

@@ -11,9 +11,9 @@ import numpy as np
 from clients.dialect import SessionOptions
 from clients.openai_realtime import OpenAIRealtime
 from clients.transports import Transport
-from harness.derive import Derived, derive
-from harness.perform import Dialogue
-from harness.record import Performance, Record, TurnToSpeak
+from harness.dialogue.perform import Dialogue
+from harness.dialogue.record import Performance, Record, TurnToSpeak
+from harness.results.derive import Derived, derive
 from metrics.result import TurnResult, Value
 from metrics.turns import measure_conversation
 from sessions.clock import NS_PER_MS, Clock

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.results import DialogueResult
+from harness.results.dialogue_result import DialogueResult
 from metrics.result import Failed, Measured, TurnClass, TurnResult, Unavailable, Value
 from metrics.table import METRICS, definitions
 from sessions.clock import NS_PER_MS

@@ -15,7 +15,7 @@ import soundfile
 from clients.openai_realtime import OpenAIRealtimeInterpreter
 from clients.wire.openai_realtime import AudioDelta, Malformed, TextDelta, decode_server
 from clients.wire.pcm import decode_base64
-from harness.wording import SHOWN_AT_MOST
+from harness.report.wording import SHOWN_AT_MOST
 from sessions.clock import MonotonicClock
 from sessions.secrets import Secrets
 from tests.commands import run

@@ -297,7 +297,7 @@ async def test_a_crash_shows_no_secret(tmp_path: Path, clip: str) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "import os\n"
         "if os.environ.get('CANARY_KEY'):\n"
-        "    import harness.measuring as m\n"
+        "    import harness.runs.measuring as m\n"
         "    def crash(run, access, **_):\n"
         "        raise RuntimeError('crash with ' + access.api_key)\n"
         "    m.measure_run = crash\n"

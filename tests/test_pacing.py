@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from clients.transports import Transport
 from clients.transports.websocket import open_websocket
-from harness.pacing import Lane, utterance_frames
+from harness.dialogue.pacing import Lane, utterance_frames
 from sessions.clock import NS_PER_MS, NS_PER_S, MonotonicClock, ns_to_samples_ceil, samples_to_ns
 from sessions.events import Sent
 from sessions.runs import Limits

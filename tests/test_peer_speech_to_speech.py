@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from clients.transports.websocket import WebSocketTransport, open_websocket
-from harness.record import TurnToSpeak
+from harness.dialogue.record import TurnToSpeak
 from metrics.conversation import Reply
 from sessions.clock import MonotonicClock
 from sessions.errors import PeerError, SetupError

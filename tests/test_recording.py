@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness import recording
+from harness.results import recording
 from sessions.clock import NS_PER_MS, NS_PER_S
 from sessions.events import Ended, TurnStarted
 from tests.dialogues import Played, play_virtual, utterance

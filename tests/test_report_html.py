@@ -19,13 +19,13 @@ import soundfile
 from click.testing import CliRunner
 
 from harness.cli.report import report
-from harness.report import build_report, render_page
-from harness.report.blob import data_script, page_data
-from harness.report.figures import DOTS_AT_MOST, Curve, Dots, axis_for, cumulative, strip
-from harness.report.plan_section import command_line
-from harness.report.sound import envelope
-from harness.results import DialogueResult
-from harness.summary import summarise_run
+from harness.report.html import build_report, render_page
+from harness.report.html.blob import data_script, page_data
+from harness.report.html.figures import DOTS_AT_MOST, Curve, Dots, axis_for, cumulative, strip
+from harness.report.html.plan_section import command_line
+from harness.report.html.sound import envelope
+from harness.report.summary import summarise_run
+from harness.results.dialogue_result import DialogueResult
 from sessions import audio
 from sessions.errors import SetupError
 from sessions.runs import Limits, Plan, RunFolder

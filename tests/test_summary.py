@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import summary as module
-from harness.results import DialogueResult
-from harness.summary import Summary, schema_text, summarise_run, write_turns_csv
+from harness.report import summary as module
+from harness.report.summary import Summary, schema_text, summarise_run
+from harness.report.turns_csv import write_turns_csv
+from harness.results.dialogue_result import DialogueResult
 from metrics.result import TurnClass, Unavailable, Value
 from metrics.table import METRICS
 from tests.run_samples import FLOOR, dialogue, plan, turn
@@ -148,7 +149,7 @@ def test_it_survives_its_file() -> None:
 
 
 def test_the_shipped_schema_is_current() -> None:
-    renew = "python -c 'from harness.summary import schema_text; print(schema_text(), end=\"\")'"
+    renew = "python -c 'from harness.report.summary import schema_text; print(schema_text(), end=\"\")'"
     assert SCHEMA.read_text() == schema_text(), f"write it again: {renew} > {SCHEMA.name}"
 
 

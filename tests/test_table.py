@@ -7,10 +7,10 @@ import re
 
 from rich.console import Console
 
-from harness.results import DialogueResult
-from harness.summary import summarise_run
-from harness.table import print_table
-from harness.wording import number, span
+from harness.report.summary import summarise_run
+from harness.report.table import print_table
+from harness.report.wording import number, span
+from harness.results.dialogue_result import DialogueResult
 from metrics.result import Unavailable
 from tests.run_samples import FLOOR, dialogue, plan, turn
 

@@ -85,7 +85,7 @@ def cli() -> None:
 
 def _say(problem: str) -> None:
     """One line, whatever a server or a file name brought into it."""
-    from harness.wording import one_line
+    from harness.report.wording import one_line
 
     click.echo(f"duologue: {one_line(problem)}", err=True)
 

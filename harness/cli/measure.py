@@ -90,7 +90,7 @@ def measure(secrets: Secrets, /, target: str | None, resume: Path | None, as_jso
 
     Exit code: 0 measured, 1 no turn was completed, 2 set-up error, 130 interrupted (a readable run remains).
     """
-    from harness.measuring import measure_run
+    from harness.runs.measuring import measure_run
 
     access_headers, api_key = _secrets(secrets, options["headers"], options["api_key_env"])
     if resume is not None:
@@ -100,7 +100,7 @@ def measure(secrets: Secrets, /, target: str | None, resume: Path | None, as_jso
             access_headers, api_key = _secrets(secrets, options["headers"], run.plan.api_key_env)
     else:
         run, full_target = _new_run(secrets, target, access_headers, options)
-    from harness.run import Access
+    from harness.runs.run import Access
 
     access = Access(full_target, access_headers, api_key, secrets)
     try:
@@ -149,8 +149,8 @@ def _secrets(secrets: Secrets, headers: tuple[str, ...], api_key_env: str) -> tu
 
 
 def _new_run(secrets: Secrets, target: str | None, headers: dict[str, str], options: dict[str, Any]) -> Any:
-    from harness.measuring import begin_run
-    from harness.planning import Ask
+    from harness.runs.measuring import begin_run
+    from harness.runs.planning import Ask
     from sessions.runs import Limits
     from sessions.scripts import load_script, script_from_audio
 

@@ -21,8 +21,8 @@ def report(run: Path, as_json: bool) -> int:
     """
     import msgspec
 
-    from harness.finish import finish_run
-    from harness.table import Screen, print_table
+    from harness.report.table import Screen, print_table
+    from harness.results.finish import finish_run
     from sessions.errors import SetupError
     from sessions.runs import RunFolder
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from clients.dialect import Outgoing
 from clients.events import Interpreter, PeerEvent, ReplyText
 from clients.transports import KEEPALIVE_S, Transport
-from harness.heartbeat import heartbeat
-from harness.pacing import Frame, Lane, utterance_frames
-from harness.record import Performance, Record, TurnToSpeak, closed_event, connected_event, outcome_of
-from harness.split_secrets import TextGuard
-from harness.tracker import LiveTurn, Tracker
+from harness.dialogue.heartbeat import heartbeat
+from harness.dialogue.pacing import Frame, Lane, utterance_frames
+from harness.dialogue.record import Performance, Record, TurnToSpeak, closed_event, connected_event, outcome_of
+from harness.dialogue.split_secrets import TextGuard
+from harness.dialogue.tracker import LiveTurn, Tracker
 from sessions.clock import NS_PER_MS, NS_PER_S, samples_to_ns, wall_time
 from sessions.errors import (
     ConnectTimeout,
@@ -241,7 +241,10 @@ class Dialogue:
                 buffered_bytes=buffered,
             )
         )
-        allowed = len(text) * self._how.limits.unread_ms / self._how.frame_ms
+        if turn is not None:
+            self._tracker.turns[-1].began = True
+        bytes_per_ms = len(text) * self._dialect.rate_hz / (len(frame.pcm) * 1000)
+        allowed = bytes_per_ms * self._how.limits.unread_ms
         if buffered > allowed:
             self._lost = PeerDoesNotRead(f"{buffered} bytes of audio wait unread in our write buffer")
             transport.abort()

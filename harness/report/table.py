@@ -13,8 +13,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from harness.summary import Attempts, Group, MeasureSummary, SpokenDialogue, SpokenTurn, Summary
-from harness.wording import (
+from harness.report.summary import Attempts, Group, MeasureSummary, SpokenDialogue, SpokenTurn, Summary
+from harness.report.wording import (
     DASH,
     clean,
     counts,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable
 
-from harness.wording import clean
+from harness.report.wording import clean
 
 Child = str | Iterable[str]
 

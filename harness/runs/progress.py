@@ -7,11 +7,11 @@ import sys
 
 import click
 
-from harness.planning import Slot
-from harness.record import Record
-from harness.run import Watcher
-from harness.tracker import Tracker
-from harness.wording import one_line
+from harness.dialogue.record import Record
+from harness.dialogue.tracker import Tracker
+from harness.report.wording import one_line
+from harness.runs.planning import Slot
+from harness.runs.run import Watcher
 from sessions.clock import NS_PER_MS
 
 

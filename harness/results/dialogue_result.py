@@ -1,4 +1,4 @@
-"""What a run came to, before it is aggregated: one `DialogueResult` per dialogue, made by `harness/derive.py`."""
+"""What a run came to, before it is aggregated: one `DialogueResult` per dialogue, made by `results/derive.py`."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from clients.events import (
     UserSpeech,
     UserText,
 )
-from harness.tracker import turn_messages
+from harness.dialogue.tracker import turn_messages
 from metrics.conversation import (
     Conversation,
     End,

@@ -41,6 +41,8 @@ class LiveTurn:
 
     index: int
     speech_end_ns: int
+    began: bool = False
+    """Its first frame was written: from then on new replies are this turn's."""
     waiting_from_ns: int | None = None
     refusal: Fault | None = None
     complaint: tuple[int, Fault] | None = None
@@ -59,8 +61,8 @@ class Tracker:
     def apply(self, event: PeerEvent, t_ns: int) -> None:
         match event:
             case ReplyBegan(reply):
-                turn = len(self.turns) - 1
-                self.replies[reply] = LiveReply(reply, turn, t_ns)
+                begun = [turn.index for turn in self.turns if turn.began]
+                self.replies[reply] = LiveReply(reply, max(begun, default=-1), t_ns)
             case ReplyAudio(reply, _, pcm):
                 self.replies[reply].hear(len(pcm), t_ns, self.rate_hz)
             case ReplyText(reply, text):

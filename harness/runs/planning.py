@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clients.dialect import CLIENTS, Dialect, SessionOptions
-from harness.record import TurnToSpeak
+from harness.dialogue.record import TurnToSpeak
 from metrics.table import definitions
 from sessions import audio
 from sessions.clock import NS_PER_MS, wall_time

@@ -21,7 +21,16 @@ def own_server(arguments: Sequence[str], log: Path) -> Iterator[str]:
     log: takes what the server says. It also stops by itself when this process is gone (its standard input closes).
     Raises `SetupError` with the server's own words when it does not start.
     """
-    command = [sys.executable, "-m", "harness", "serve", "--port", "0", "--stop-with-stdin", *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "harness",
+        "serve",
+        "--port",
+        "0",
+        "--stop-with-stdin",
+        *arguments,
+    ]  # a later --port wins
     with log.open("wb") as said:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said)
         try:
@@ -48,4 +57,4 @@ def _address(process: subprocess.Popen[bytes], log: Path) -> str:
     process.wait()
     last = log.read_text(errors="replace").strip().splitlines() or ["it said nothing"]
     problem = last[-1].removeprefix("duologue: ")
-    raise SetupError(f"the embedded server did not start: {problem}", f"Its log is {log}")
+    raise SetupError(f"the server did not start: {problem}", "To see all that it says: duologue serve")

@@ -11,10 +11,10 @@ from pathlib import Path
 import click
 import msgspec
 
-from harness.floor import timing_floor
-from harness.planning import Ask, free_space, make_plan, schedule, store_clips
-from harness.progress import Progress
-from harness.run import Access, perform_run
+from harness.runs.floor import timing_floor
+from harness.runs.planning import Ask, free_space, make_plan, schedule, store_clips
+from harness.runs.progress import Progress
+from harness.runs.run import Access, perform_run
 from sessions.clock import MonotonicClock, wall_time
 from sessions.runs import RunFolder
 from sessions.secrets import Secrets
@@ -46,8 +46,12 @@ def _unused(path: Path) -> Path:
     return place
 
 
-def measure_run(run: RunFolder, access: Access, *, as_json: bool = False) -> int:
-    """Perform what is left of `run`, derive everything, print the table. The command's exit code."""
+def measure_run(run: RunFolder, access: Access, *, command: str = "measure", as_json: bool = False) -> int:
+    """Perform what is left of `run`, derive everything, print the table. The command's exit code.
+
+    command: the one that goes on with this run, when it is interrupted.
+    """
+    go_on = f"Go on with: duologue {command} --resume {run.path}"
     progress = Progress(quiet=as_json and not sys.stderr.isatty())
     interrupted = False
     with run.locked():
@@ -58,9 +62,9 @@ def measure_run(run: RunFolder, access: Access, *, as_json: bool = False) -> int
         finally:
             progress.close()
         if interrupted and not run.journal():
-            click.echo(f"interrupted before any dialogue was done. Go on with: {_resume_command(run)}", err=True)
+            click.echo(f"interrupted before any dialogue was done. {go_on}", err=True)
             return EXIT_INTERRUPTED
-        return _tell(run, interrupted, as_json)
+        return _tell(run, go_on if interrupted else "", as_json)
 
 
 async def _until_stopped(run: RunFolder, access: Access, progress: Progress) -> None:
@@ -71,10 +75,11 @@ async def _until_stopped(run: RunFolder, access: Access, progress: Progress) -> 
     await perform_run(run, access, MonotonicClock(), progress)
 
 
-def _tell(run: RunFolder, interrupted: bool, as_json: bool) -> int:
-    from harness.finish import finish_run
-    from harness.table import Screen, print_table
-    from harness.wording import plural
+def _tell(run: RunFolder, interrupted: str, as_json: bool) -> int:
+    """interrupted: how to go on, "" where nothing is left."""
+    from harness.report.table import Screen, print_table
+    from harness.report.wording import plural
+    from harness.results.finish import finish_run
 
     finished = finish_run(run)
     if as_json:
@@ -83,13 +88,9 @@ def _tell(run: RunFolder, interrupted: bool, as_json: bool) -> int:
         print_table(finished.summary, Screen())
     if interrupted:
         left = len(schedule(run.plan)) - len(run.journal())
-        click.echo(f"interrupted, {plural(left, 'dialogue')} left. Go on with: {_resume_command(run)}", err=True)
+        click.echo(f"interrupted, {plural(left, 'dialogue')} left. {interrupted}", err=True)
     click.echo(f"report: {finished.report_path}", err=as_json)
     if interrupted:
         return EXIT_INTERRUPTED
     completed = any(turn.turn_class == "completed" for d in finished.dialogues if not d.warmup for turn in d.turns)
     return 0 if completed else EXIT_NOTHING_MEASURED
-
-
-def _resume_command(run: RunFolder) -> str:
-    return f"duologue measure --resume {run.path}"

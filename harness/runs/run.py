@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from clients.dialect import CLIENTS, Dialect, SessionOptions
 from clients.transports import Transport
 from clients.transports.websocket import open_websocket
-from harness.perform import Dialogue
-from harness.planning import Slot, schedule, turns_to_speak
-from harness.record import Performance, Record
-from harness.tracker import Tracker
+from harness.dialogue.perform import Dialogue
+from harness.dialogue.record import Performance, Record
+from harness.dialogue.tracker import Tracker
+from harness.runs.planning import Slot, schedule, turns_to_speak
 from sessions.clock import Clock
 from sessions.runs import JournalLine, Plan, PlannedScript, RunFolder
 from sessions.secrets import Secrets

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from clients.dialect import Dialect
 from clients.transports import Transport
-from harness.tracker import Tracker
+from harness.dialogue.tracker import Tracker
 from sessions.clock import Clock
 from sessions.errors import (
     ConnectionClosed,

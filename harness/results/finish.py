@@ -10,13 +10,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from harness import recording
-from harness.derive import Derived, derive
-from harness.planning import schedule
-from harness.report import build_report
-from harness.results import DialogueResult
-from harness.summary import Summary, summarise_run
-from harness.turns_csv import write_turns_csv
+from harness.report.html import build_report
+from harness.report.summary import Summary, summarise_run
+from harness.report.turns_csv import write_turns_csv
+from harness.results import recording
+from harness.results.derive import Derived, derive
+from harness.results.dialogue_result import DialogueResult
+from harness.runs.planning import schedule
 from metrics.turns import measure_conversation
 from sessions import audio
 from sessions.clock import NS_PER_MS

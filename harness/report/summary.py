@@ -13,16 +13,15 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from harness.results import DialogueResult
-from harness.turns_csv import write_turns_csv
-from harness.wording import plural
+from harness.report.wording import plural
+from harness.results.dialogue_result import DialogueResult
 from metrics.outcome import kind_of
 from metrics.result import Failed, Measured, TurnClass, TurnResult, Unavailable, Value
 from metrics.stats import Distribution, summarise
 from metrics.table import METRICS, metric
 from sessions.runs import Plan
 
-__all__ = ["Summary", "schema_text", "summarise_run", "value_of", "write_turns_csv"]
+__all__ = ["Summary", "schema_text", "summarise_run", "value_of"]
 
 SUMMARY_VERSION = 1
 STATISTICS = "statistics/1"
@@ -189,7 +188,7 @@ def value_of(measured: Measured | None) -> float | None:
 
 
 def schema_text() -> str:
-    """The JSON schema of `summary.json`, as it is shipped in harness/schema/summary.schema.json."""
+    """The JSON schema of `summary.json`, as it is shipped in harness/report/schema/summary.schema.json."""
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"duologue summary.json, version {SUMMARY_VERSION}",

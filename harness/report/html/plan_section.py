@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from harness.report.markup import Markup, join, tag
-from harness.summary import Summary
-from harness.wording import DASH, INSTANTS, describe_class, plural, words_for
+from harness.report.html.markup import Markup, join, tag
+from harness.report.summary import Summary
+from harness.report.wording import DASH, INSTANTS, describe_class, plural, words_for
 from sessions.runs import Plan
 from sessions.scripts import RATE_HZ, library
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from harness.report.markup import Markup, join, tag
-from harness.summary import MeasureSummary, Summary
-from harness.wording import DASH, counts, describe_class, number, plural, reasons, row_digits, span
+from harness.report.html.markup import Markup, join, tag
+from harness.report.summary import MeasureSummary, Summary
+from harness.report.wording import DASH, counts, describe_class, number, plural, reasons, row_digits, span
 from sessions.runs import Plan
 
 _BUFFER = "voice_to_voice_b100_ms"

@@ -8,14 +8,14 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from harness.report.blob import audio_scripts, data_script, page_data
-from harness.report.charts import latency_section
-from harness.report.markup import Markup, escape, join, tag
-from harness.report.plan_section import how_section
-from harness.report.tables import figures_section
-from harness.report.verdict import page_header
-from harness.results import DialogueResult
-from harness.summary import Summary
+from harness.report.html.blob import audio_scripts, data_script, page_data
+from harness.report.html.charts import latency_section
+from harness.report.html.markup import Markup, escape, join, tag
+from harness.report.html.plan_section import how_section
+from harness.report.html.tables import figures_section
+from harness.report.html.verdict import page_header
+from harness.report.summary import Summary
+from harness.results.dialogue_result import DialogueResult
 from sessions.runs import Plan
 
 AUDIO_BYTES_AT_MOST = 24_000_000
@@ -51,7 +51,7 @@ def render_page(
 
 
 def _asset(name: str) -> str:
-    return (files("harness.report") / name).read_text(encoding="utf-8")
+    return (files("harness.report.html") / name).read_text(encoding="utf-8")
 
 
 def _policy(style: str, script: str) -> Markup:

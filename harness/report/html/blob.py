@@ -12,10 +12,10 @@ from typing import Any
 import soundfile
 from numpy.typing import NDArray
 
-from harness.report import sound
-from harness.report.markup import Markup, tag
-from harness.results import DialogueResult
-from harness.wording import clean, excerpt, words_for
+from harness.report.html import sound
+from harness.report.html.markup import Markup, tag
+from harness.report.wording import clean, excerpt, words_for
+from harness.results.dialogue_result import DialogueResult
 from metrics.instants import INSTANTS
 from metrics.result import Failed, TurnResult, Unavailable, Value
 from metrics.table import METRICS, metric

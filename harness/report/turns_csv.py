@@ -10,7 +10,7 @@ import io
 from collections.abc import Iterable
 from pathlib import Path
 
-from harness.results import DialogueResult
+from harness.results.dialogue_result import DialogueResult
 from metrics.instants import INSTANTS
 from metrics.result import PLAYOUT_BUFFERS_MS, TurnResult, Value
 from metrics.table import METRICS

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from harness.report.markup import Markup, join, tag
-from harness.summary import Group, MeasureSummary, Summary
-from harness.wording import DASH, counts, number, reasons, row_digits, span, words_for
+from harness.report.html.markup import Markup, join, tag
+from harness.report.summary import Group, MeasureSummary, Summary
+from harness.report.wording import DASH, counts, number, reasons, row_digits, span, words_for
 from metrics.stats import Distribution
 
 MAIN = (

@@ -9,8 +9,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.report.markup import Markup, tag
-from harness.wording import MINUS
+from harness.report.html.markup import Markup, tag
+from harness.report.wording import MINUS
 
 DOTS_AT_MOST = 240
 """Above this many turns a row becomes a histogram: dots would only be a smear."""

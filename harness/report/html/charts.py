@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.report.figures import DOTS_AT_MOST, Axis, Curve, Dots, axis_for, axis_line, cumulative, strip
-from harness.report.markup import Markup, join, tag
-from harness.results import DialogueResult
-from harness.summary import Summary, value_of
-from harness.wording import number, row_digits, words_for
+from harness.report.html.figures import DOTS_AT_MOST, Axis, Curve, Dots, axis_for, axis_line, cumulative, strip
+from harness.report.html.markup import Markup, join, tag
+from harness.report.summary import Summary, value_of
+from harness.report.wording import number, row_digits, words_for
+from harness.results.dialogue_result import DialogueResult
 
 STRIPS = (
     "first_packet_ms",

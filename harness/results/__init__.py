@@ -1,0 +1,1 @@
+"""From the raw record of a dialogue to its measures and recordings."""
