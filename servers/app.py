@@ -109,6 +109,8 @@ async def run_forever(
 
 
 async def _take_address(runner: web.AppRunner, host: str, port: int) -> asyncio.Server:
+    if not host:
+        raise SetupError("the address to listen on is empty", "Give --host 127.0.0.1, or 0.0.0.0 for all")
     assert runner.server is not None  # it has been set up
     try:
         return await asyncio.get_running_loop().create_server(

@@ -21,6 +21,7 @@ from servers.fronts.openai_realtime import conversation, hearing
 from servers.models.behaviour import Behaviour, ReplyPlan
 from servers.models.cascade_history import History
 from servers.models.metronome import MetronomeServer
+from servers.speech_model import Audio, Text, Usage
 from tests.listening_model import ListeningServer
 from tests.realtime_client import EVENT_TYPES, Json, MemoryClient, in_memory, refused, silence, talk, tone, types
 from tests.virtual_time import VirtualClock, run_virtual
@@ -198,6 +199,18 @@ def test_a_reference_to_a_spoken_turn_brings_its_words() -> None:
         assert server.told.turns[1].text != ""
 
     talk(server, hold)
+
+
+def test_usage_is_the_models_own_count_where_it_counts() -> None:
+    async def hold(client: MemoryClient) -> None:
+        usage = (await client.turn())[-1]["response"]["usage"]
+        assert usage["input_token_details"]["text_tokens"] == 70
+        assert usage["input_token_details"]["audio_tokens"] == 2
+        assert usage["input_token_details"]["cached_tokens"] == 50
+        assert usage["output_token_details"] == {"text_tokens": 9, "audio_tokens": 2}
+        assert (usage["input_tokens"], usage["output_tokens"], usage["total_tokens"]) == (72, 11, 83)
+
+    talk(ListeningServer(Text("Yes."), Audio(tone(100)), Usage(70, 50, 9)), hold)
 
 
 def test_audio_that_nobody_asks_about_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
