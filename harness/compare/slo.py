@@ -1,7 +1,7 @@
 """Service level objectives: "voice_to_voice p95 < 800ms", "failed <= 1%".
 
 METRIC is a name of `metrics.table`, its `_ms` may be left out; FIGURE is p50, p95, p99, mean, min or max; OP is <, <=,
-> or >=; the bound is in the metric's unit, for times in ms or s. With a bound in %, `failed` is the share of the attempts
+>, >=; the bound is in the metric's unit, for times in ms or s. With a bound in %, `failed` is the share of the attempts
 that count (completed and failed) and `invalid` that of all attempts; without it both are numbers of turns.
 
 A figure that may not be told (metrics/stats.py: no p95 below 20 values, no p99 below 100) is never held to be met.
@@ -177,7 +177,7 @@ def figure_of(values: Sequence[float], figure: str) -> float:
 
 def amount(value: float, unit: str) -> str:
     """A figure with its unit, for people."""
-    plain = f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}"
+    plain = f"{value:.5g}" if abs(value) < 10_000 else f"{value:.0f}"
     return plain if unit in ("count", "ratio", "") else f"{plain} {unit}"
 
 
