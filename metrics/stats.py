@@ -1,14 +1,21 @@
 """Aggregates over turns: percentiles, and bootstrap intervals that resample whole dialogues.
 
 Percentiles are Hyndman–Fan type 7: for n sorted values and probability q, position h = (n − 1)·q, linear between the
-values at ⌊h⌋ and ⌊h⌋ + 1. Turns of one dialogue are not independent, so intervals resample dialogues with replacement
-(all values of a drawn dialogue together) and take the 2.5th and 97.5th percentile of the figure over the resamples.
+values at ⌊h⌋ and ⌊h⌋ + 1. Turns of one dialogue are not independent, so 95 % intervals of the median and of the mean
+resample dialogues with replacement, all values of a drawn dialogue together, and take the middle of the figure over the
+resamples. With few dialogues the plain middle 95 % is too narrow (it holds the truth in 90 % of the cases with ten of
+them), so it is widened as the t distribution is wider than the normal one: `middle_of_resamples`.
+
+A resample never goes beyond the largest value seen, so it cannot tell how far a tail percentile is uncertain: for p95
+and p99 the interval comes from the share of values below, and is withheld where its upper end lies beyond all of them
+(`tail_interval`). `benchmarks/statistics_honesty.py` shows how often the intervals hold the truth.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from statistics import NormalDist
 
 import msgspec
 import numpy as np
@@ -28,7 +35,7 @@ class Distribution(msgspec.Struct, frozen=True):
     """Values of one measure, summarised, in the measure's unit.
 
     n: values · dialogues: those that gave at least one · ci95: 95 % intervals by figure ("p50", "p95", "p99", "mean") ·
-    reasons: by figure ("p95", "ci95" …), why it is absent.
+    reasons: by figure ("p95", "ci95" for all intervals, "ci95_p95" for that one …), why it is absent.
     """
 
     n: int
@@ -78,6 +85,8 @@ def summarise(
     ci95: dict[str, tuple[float, float]] = {}
     if len(groups) >= NEEDED_DIALOGUES:
         ci95 = _intervals(groups, given, resamples, seed)
+        missing = [f"p{percent}" for percent in given if f"p{percent}" not in ci95]
+        reasons |= {f"ci95_{figure}": "an end of it lies beyond all values; needs more dialogues" for figure in missing}
     else:
         reasons["ci95"] = f"needs {NEEDED_DIALOGUES} dialogues, has {len(groups)}"
     return Distribution(
@@ -97,27 +106,50 @@ def summarise(
 def _intervals(
     groups: list[list[float]], percents: list[int], resamples: int, seed: int
 ) -> dict[str, tuple[float, float]]:
-    """95 % bootstrap intervals of the percentiles and of the mean, by figure."""
-    owner = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
-    values = np.concatenate([np.asarray(group, dtype=np.float64) for group in groups])
-    order = np.argsort(values, kind="stable")
-    values, owner = values[order], owner[order]
+    """95 % intervals of the percentiles and of the mean, by figure; a tail's only where it can be told."""
+    sample = Sample(groups)
+    figures: dict[str, list[NDArray[np.float64]]] = {"p50": [], "mean": []}
     rng = np.random.default_rng(seed)
-    names = [*(f"p{percent}" for percent in percents), "mean"]
-    figures: dict[str, list[NDArray[np.float64]]] = {name: [] for name in names}
-    step = max(1, _CELLS // len(values))
-    for start in range(0, resamples, step):
-        rows = min(step, resamples - start)
-        times = rng.multinomial(len(groups), np.full(len(groups), 1 / len(groups)), size=rows)
-        weights = times[:, owner]
+    for rows in blocks(resamples, len(sample.values)):
+        weights = sample.drawn(draws(rng, len(groups), rows))
         upto = np.cumsum(weights, axis=1)
-        figures["mean"].append((weights @ values) / upto[:, -1])
-        for percent in percents:
-            figures[f"p{percent}"].append(_weighted_percentiles(values, upto, percent))
-    return {name: _middle_95(np.concatenate(parts)) for name, parts in figures.items()}
+        figures["p50"].append(weighted_percentiles(sample.values, upto, 50))
+        figures["mean"].append((weights @ sample.values) / upto[:, -1])
+    found = {name: middle_of_resamples(np.concatenate(parts), len(groups)) for name, parts in figures.items()}
+    for percent in percents:
+        if percent != 50 and (interval := tail_interval(sample, percent)) is not None:
+            found[f"p{percent}"] = interval
+    return found
 
 
-def _weighted_percentiles(values: NDArray[np.float64], upto: NDArray[np.int64], percent: int) -> NDArray[np.float64]:
+class Sample:
+    """Values of dialogues, sorted. values: (n,) · owner: (n,) which dialogue a value is from · dialogues: how many."""
+
+    def __init__(self, groups: Sequence[Sequence[float]]) -> None:
+        owner = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+        values = np.concatenate([np.asarray(group, dtype=np.float64) for group in groups])
+        order = np.argsort(values, kind="stable")
+        self.values: NDArray[np.float64] = values[order]
+        self.owner: NDArray[np.int64] = owner[order]
+        self.dialogues = len(groups)
+
+    def drawn(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(rows, n) how often each value was drawn. times: (rows, dialogues)."""
+        return np.asarray(times[:, self.owner])
+
+
+def blocks(resamples: int, values: int) -> list[int]:
+    """How many resamples to draw at a time."""
+    step = max(1, _CELLS // values)
+    return [min(step, resamples - start) for start in range(0, resamples, step)]
+
+
+def draws(rng: np.random.Generator, dialogues: int, rows: int) -> NDArray[np.int64]:
+    """(rows, dialogues) how often each dialogue stands in each resample."""
+    return rng.multinomial(dialogues, np.full(dialogues, 1 / dialogues), size=rows)
+
+
+def weighted_percentiles(values: NDArray[np.float64], upto: NDArray[np.int64], percent: int) -> NDArray[np.float64]:
     """(rows,) percentile of each resample. values: sorted (n,) · upto: (rows, n) how often values 0…k were drawn."""
     position = (upto[:, -1] - 1) * (percent / 100)
     below = np.floor(position).astype(np.int64)
@@ -126,6 +158,46 @@ def _weighted_percentiles(values: NDArray[np.float64], upto: NDArray[np.int64], 
     return np.asarray(low + (high - low) * (position - below), dtype=np.float64)
 
 
-def _middle_95(figures: NDArray[np.float64]) -> tuple[float, float]:
-    low, high = np.percentile(figures, [2.5, 97.5])
+def middle_of_resamples(figures: NDArray[np.float64], dialogues: int) -> tuple[float, float]:
+    """95 % interval from a figure's resamples: the expanded percentile interval.
+
+    Instead of 2.5 % each tail leaves Φ(−√(n/(n−1))·t), t = the 97.5 % point of Student's t with n−1 degrees, n = number
+    of dialogues: 0.86 % for 10 of them, 2.2 % for 60. T. Hesterberg, "What Teachers Should Know About the Bootstrap",
+    The American Statistician 69 (2015).
+    """
+    tail = 100 * NormalDist().cdf(-math.sqrt(dialogues / (dialogues - 1)) * student_t(dialogues - 1))
+    low, high = np.percentile(figures, [tail, 100 - tail])
     return float(low), float(high)
+
+
+def tail_interval(sample: Sample, percent: int) -> tuple[float, float] | None:
+    """95 % interval of a percentile from its ranks; None where an end lies beyond all values.
+
+    The share of values at or below the percentile is q ± t·√(q(1−q)·d/n), and the values at those ranks, rounded
+    outwards, are the ends: R. S. Woodruff, "Confidence Intervals for Medians and Other Position Measures", Journal of
+    the American Statistical Association 47 (1952). d ≥ 1 is the design effect of whole dialogues: the variance of that
+    share between dialogues over its variance among independent values (L. Kish, "Survey Sampling", 1965).
+    """
+    share, n = percent / 100, len(sample.values)
+    below = sample.values <= percentile(sample.values.tolist(), percent)
+    residuals = np.bincount(sample.owner, weights=below - below.mean(), minlength=sample.dialogues)
+    freedom = sample.dialogues - 1
+    variance = sample.dialogues / freedom * float(residuals @ residuals) / n**2
+    spread = student_t(freedom) * math.sqrt(max(variance, share * (1 - share) / n))
+    low, high = math.floor((share - spread) * n) - 1, math.ceil((share + spread) * n)
+    if low < 0 or high >= n:
+        return None
+    return float(sample.values[low]), float(sample.values[high])
+
+
+def student_t(freedom: int) -> float:
+    """The 97.5 % point of Student's t: the expansion 26.7.5 of Abramowitz and Stegun, right to 1e-4 from 9 degrees."""
+    z = NormalDist().inv_cdf(0.975)
+    terms = (
+        z,
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return math.fsum(term / freedom**power for power, term in enumerate(terms))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 import msgspec
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics.stats import Distribution, percentile, summarise
+from metrics.stats import Distribution, percentile, student_t, summarise
 
 finite = st.floats(-1e6, 1e6)
 
@@ -62,8 +63,28 @@ def test_intervals_need_ten_dialogues_with_values() -> None:
     ten = summarise(nine | {"d9": [9.0]})
     assert set(ten.ci95) == {"p50", "mean"} and "ci95" not in ten.reasons
     assert ten.p50 is not None and ten.ci95["p50"][0] <= ten.p50 <= ten.ci95["p50"][1]
-    many = summarise({f"d{k}": list(range(k, k + 10)) for k in range(10)})
-    assert set(many.ci95) == {"p50", "p95", "p99", "mean"}
+
+
+def test_tail_intervals_are_withheld_where_they_end_beyond_all_values() -> None:
+    rng = np.random.default_rng(4)
+    some = summarise({f"d{k}": rng.normal(0, 1, 10).tolist() for k in range(12)})
+    assert set(some.ci95) == {"p50", "mean"} and some.p95 is not None and some.p99 is not None
+    assert some.reasons["ci95_p95"] == "an end of it lies beyond all values; needs more dialogues"
+    many = summarise({f"d{k}": rng.normal(0, 1, 10).tolist() for k in range(30)})
+    assert set(many.ci95) == {"p50", "p95", "mean"} and set(many.reasons) == {"ci95_p99"}
+    all_of_them = summarise({f"d{k}": rng.normal(0, 1, 10).tolist() for k in range(90)})
+    assert set(all_of_them.ci95) == {"p50", "p95", "p99", "mean"} and not all_of_them.reasons
+
+
+def test_a_tail_interval_counted_by_hand() -> None:
+    """400 dialogues of one value 0 … 399: p95 ± 1.966·√(0.95·0.05/400) is 0.9286 … 0.9714, ranks 371.4 and 388.6."""
+    low, high = summarise({f"d{k:03}": [float(k)] for k in range(400)}).ci95["p95"]
+    assert (low, high) == (370.0, 389.0)
+
+
+@pytest.mark.parametrize(("freedom", "expected"), [(9, 2.26216), (19, 2.09302), (29, 2.04523), (120, 1.97993)])
+def test_students_t(freedom: int, expected: float) -> None:
+    assert student_t(freedom) == pytest.approx(expected, abs=1e-4)
 
 
 def test_the_same_values_give_the_same_intervals() -> None:
@@ -93,7 +114,8 @@ def test_intervals_equal_a_plain_bootstrap() -> None:
         )
         for row in draws.tolist()
     ]
-    assert found.ci95["p50"] == pytest.approx(tuple(np.percentile(medians, [2.5, 97.5])), rel=1e-9)
+    tail = 100 * NormalDist().cdf(-math.sqrt(15 / 14) * 2.14479)  # t of 14 degrees, from a table
+    assert found.ci95["p50"] == pytest.approx(tuple(np.percentile(medians, [tail, 100 - tail])), rel=1e-4)
 
 
 def test_blocks_of_resamples_do_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> None:

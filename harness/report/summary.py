@@ -24,8 +24,8 @@ from sessions.runs import Plan
 __all__ = ["Summary", "schema_text", "summarise_run", "value_of"]
 
 SUMMARY_VERSION = 1
-STATISTICS = "statistics/1"
-"""Hyndman–Fan 7; no p95 below 20 values, no p99 below 100; 95 % bootstrap by dialogue from 10 dialogues up."""
+STATISTICS = "statistics/2"
+"""Hyndman–Fan 7; no p95 below 20 values, no p99 below 100; 95 % intervals by dialogue from 10 dialogues up."""
 
 
 class MeasureSummary(msgspec.Struct, frozen=True):
