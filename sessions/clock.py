@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import heapq
+import itertools
 import time
 from typing import Protocol
 
@@ -35,6 +37,57 @@ class MonotonicClock:
         # Loops may wake early (uvloop by up to 1 ms): read the clock and re-arm.
         while (left_ns := due_ns - time.monotonic_ns()) > 0:
             await asyncio.sleep(left_ns / NS_PER_S)
+
+
+class TimerWheel:
+    """A clock whose sleepers share one timer of the loop: one wake-up serves all that are due. Never early.
+
+    Instants are those of the clock that it stands before. Use one per event loop.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self.now_ns = clock.now_ns
+        self._sleepers: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._order = itertools.count()
+        self._timer: asyncio.TimerHandle | None = None
+        self._armed_ns = 0
+
+    async def sleep_until_ns(self, due_ns: int) -> None:
+        if due_ns <= self.now_ns():
+            return
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[None] = loop.create_future()
+        heapq.heappush(self._sleepers, (due_ns, next(self._order), waiter))
+        if self._timer is None or due_ns < self._armed_ns:
+            self._arm(loop)
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            self._arm(loop)
+            raise
+
+    def _arm(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Aim the timer at the first sleeper that still waits."""
+        sleepers = self._sleepers
+        while sleepers and sleepers[0][2].done():
+            heapq.heappop(sleepers)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if sleepers:
+            self._armed_ns = sleepers[0][0]
+            left_ns = max(0, self._armed_ns - self.now_ns())
+            self._timer = loop.call_later(left_ns / NS_PER_S, self._wake, loop)
+
+    def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Wake who is due by the clock itself; a loop that called too early is asked again."""
+        self._timer = None
+        sleepers, now_ns = self._sleepers, self.now_ns()
+        while sleepers and sleepers[0][0] <= now_ns:
+            waiter = heapq.heappop(sleepers)[2]
+            if not waiter.done():
+                waiter.set_result(None)
+        self._arm(loop)
 
 
 def block_until_ns(due_ns: int) -> None:

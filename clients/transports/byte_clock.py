@@ -19,6 +19,11 @@ class ByteClock:
             self.arrived_bytes += size
             self._chunks.append((self.arrived_bytes, t_ns))
 
+    @property
+    def all_consumed(self) -> bool:
+        """Whether the stream stands at a boundary: everything that arrived was taken."""
+        return self.arrived_bytes == self._consumed
+
     def consume(self, size: int) -> int:
         """Take the next `size` bytes (at least one, all of them arrived); when the first of them came."""
         chunks = self._chunks

@@ -2,12 +2,16 @@
 
 Reading never pauses: messages go from the parser straight to our own list (`max_queue` plays no part), compression is
 off, and a flood is stopped by a cap on bytes. A consumer that sleeps leaves every stamp unchanged.
+
+A thousand streams share one processor, so the common case is short both ways: whole unfragmented messages are taken
+from the stream here, and a message is framed and written in one step. All else is the library's work.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets as randomness
 import socket
 import ssl
 import urllib.request
@@ -20,6 +24,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed as WsClosed
 from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI
 from websockets.frames import Frame, Opcode
+from websockets.protocol import State
 
 from clients.transports import KEEPALIVE_S, Connection, Message
 from clients.transports.byte_clock import ByteClock
@@ -36,11 +41,15 @@ from sessions.errors import (
 )
 from sessions.secrets import Secrets
 
+try:
+    from websockets.speedups import apply_mask
+except ImportError:  # a build without its C part
+    from websockets.utils import apply_mask
+
 _CLOSE_S = 2
-_WRITE_LIMIT_BYTES = (
-    64 * 1024 * 1024
-)  # our own limit on unread audio is far lower; the library must never pause a write
 _HEADER_END = b"\r\n\r\n"
+_WHOLE_TEXT, _WHOLE_BINARY = 0x81, 0x82
+"""First byte of a frame that is a whole message (RFC 6455 §5.2)."""
 
 
 class StampingConnection(ClientConnection):
@@ -71,6 +80,7 @@ class StampingConnection(ClientConnection):
 
     def data_received(self, data: bytes) -> None:
         self._now_ns = self.last_sign_ns = self._clock.now_ns()
+        at_boundary = self._bytes.all_consumed
         self._bytes.arrived(len(data), self._now_ns)
         if self._bytes.arrived_bytes > self._byte_cap:
             self.flooded = True
@@ -78,8 +88,46 @@ class StampingConnection(ClientConnection):
             return
         if self._head is not None:
             self._find_first_frame(data)
+        elif at_boundary and not self._parts and self.protocol.state is State.OPEN:
+            data = self._take_whole_messages(data)
+            if not data:
+                return
         super().data_received(data)
 
+    def _take_whole_messages(self, data: bytes) -> bytes:
+        """Take the unfragmented messages that `data` begins with; what is left, for the library to parse."""
+        at, size = 0, len(data)
+        while size - at >= 4 and (kind := data[at]) in (_WHOLE_TEXT, _WHOLE_BINARY):
+            length, start = data[at + 1], at + 2
+            if length == 126:
+                length, start = int.from_bytes(data[start : start + 2]), start + 2
+            elif length > 126:  # masked, or longer than 64 kB
+                break
+            if start + length > size:
+                break
+            first_ns = self._bytes.consume(start + length - at)
+            at = start + length
+            self.inbox.append(Message(data[start:at], self._now_ns, first_ns, kind == _WHOLE_BINARY))
+        if at:
+            self.news.set()
+        return data[at:]
+
+    def write_text(self, payload: bytes) -> None:
+        """Frame, mask and write one message. The connection must be open."""
+        size = len(payload)
+        key = randomness.token_bytes(4)
+        if size < 126:
+            head = bytes((_WHOLE_TEXT, 0x80 | size))
+        elif size < 65536:
+            head = bytes((_WHOLE_TEXT, 0xFE, size >> 8, size & 255))
+        else:
+            head = bytes((_WHOLE_TEXT, 0xFF)) + size.to_bytes(8)
+        self.transport.write(b"".join((head, key, apply_mask(payload, key))))
+
+    def pause_writing(self) -> None:
+        """Writes never wait: our own limit on unread audio ends the dialogue long before memory is short."""
+
+    def resume_writing(self) -> None: ...
     def _find_first_frame(self, data: bytes) -> None:
         """Frames may ride in the packet of the 101 response: count the response's bytes off the stream."""
         assert self._head is not None
@@ -135,8 +183,12 @@ class WebSocketTransport:
         self.connection = connection
 
     async def send(self, text: str) -> int:
+        ws = self._ws
+        if ws.protocol.state is State.OPEN and not ws.transport.is_closing():
+            ws.write_text(text.encode())
+            return self._clock.now_ns()
         try:
-            await self._ws.send(text)
+            await ws.send(text)  # waits for the end and says how it came
         except WsClosed as error:
             raise self._end() from error
         return self._clock.now_ns()
@@ -253,7 +305,7 @@ async def _open(
         ping_timeout=None,
         close_timeout=_CLOSE_S,
         open_timeout=None,
-        write_limit=_WRITE_LIMIT_BYTES,
+        write_limit=0,  # uvloop then writes within the call, not at the end of its round: the stamp is of the write
         proxy=proxy,
         **extra,
     )

@@ -6,7 +6,7 @@ absolute, so lateness never accumulates, and no frame leaves early.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +34,27 @@ def utterance_frames(pcm: Pcm, last_sample: int, start_ns: int, rate_hz: int, fr
         yield Frame(pcm[first:stop], first, start_ns + samples_to_ns(stop, rate_hz))
 
 
+class FrameTexts:
+    """Frames as ready messages, rendered once and shared by all dialogues of a process.
+
+    render: int16 (samples,) → the protocol's message, the same for every connection.
+    """
+
+    def __init__(self, render: Callable[[Pcm], str], frame_samples: int) -> None:
+        self.render = render
+        self.frame_samples = frame_samples
+        self.silence = render(np.zeros(frame_samples, dtype=np.int16))
+        self._clips: dict[tuple[int, int], tuple[Pcm, list[str]]] = {}
+
+    def of_clip(self, pcm: Pcm, last_sample: int) -> list[str]:
+        """One message for each of the clip's `utterance_frames`."""
+        key = (id(pcm), last_sample)  # the array is kept beside its texts, so that its id stays its own
+        if key not in self._clips:
+            frames = utterance_frames(pcm, last_sample, 0, 1, self.frame_samples)
+            self._clips[key] = pcm, [self.render(frame.pcm) for frame in frames]
+        return self._clips[key][1]
+
+
 @dataclass(frozen=True, slots=True)
 class Placed:
     """An utterance on the lane. first: lane index of its first sample."""
@@ -52,6 +73,7 @@ class Lane:
         self._frame_samples = frame_samples
         self._next = 0
         self._placed: list[Placed] = []
+        self._silence = np.zeros(frame_samples, dtype=np.int16)
 
     def place(self, turn: int, pcm: Pcm, start_ns: int) -> int:
         """Put an utterance at the first lane sample at or after `start_ns` that has not left yet; its exact start."""
@@ -64,16 +86,18 @@ class Lane:
         return self.start_ns + samples_to_ns(self._next + self._frame_samples, self.rate_hz)
 
     def next_frame(self) -> tuple[Frame, int | None]:
-        """The next frame and the turn whose utterance it touches, if any."""
+        """The next frame and the turn whose utterance it touches; without one it is the shared frame of silence."""
         first, stop = self._next, self._next + self._frame_samples
-        pcm = np.zeros(self._frame_samples, dtype=np.int16)
-        turn = None
+        pcm, turn = self._silence, None
         for placed in self._placed:
             lo, hi = max(first, placed.first), min(stop, placed.first + len(placed.pcm))
             if lo < hi:
+                if turn is None:
+                    pcm = self._silence.copy()
                 pcm[lo - first : hi - first] = placed.pcm[lo - placed.first : hi - placed.first]
                 turn = placed.turn
-        self._placed = [p for p in self._placed if p.first + len(p.pcm) > stop]
+        if turn is not None:
+            self._placed = [p for p in self._placed if p.first + len(p.pcm) > stop]
         frame = Frame(pcm, first, self.next_due_ns)
         self._next = stop
         return frame, turn

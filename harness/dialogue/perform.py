@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clients.dialect import Outgoing
-from clients.events import Interpreter, PeerEvent, ReplyText
+from clients.events import Interpreter, PeerEvent, ReplyAudio, ReplyText
 from clients.transports import KEEPALIVE_S, Transport
-from harness.dialogue.heartbeat import heartbeat
-from harness.dialogue.pacing import Frame, Lane, utterance_frames
+from harness.dialogue.heartbeat import Heartbeat
+from harness.dialogue.pacing import Frame, FrameTexts, Lane, utterance_frames
 from harness.dialogue.record import Performance, Record, TurnToSpeak, closed_event, connected_event, outcome_of
 from harness.dialogue.split_secrets import TextGuard
 from harness.dialogue.tracker import LiveTurn, Tracker
@@ -63,6 +63,11 @@ class Dialogue:
         self._clock = how.clock
         self._dialect = how.dialect
         self._frame_samples = how.dialect.rate_hz * how.frame_ms // 1000
+        self._texts = how.texts or FrameTexts(how.dialect.audio, self._frame_samples)
+        self._heartbeat = how.heartbeat or Heartbeat(how.clock, how.limits.lateness_ms)
+        if how.dialect.protocol_class == "A":
+            for turn in turns:  # rendered now, while no frame of this dialogue is due
+                self._texts.of_clip(turn.pcm, turn.last_sample)
         self._interpreter: Interpreter = how.dialect.interpreter()
         self._tracker = Tracker(how.dialect.rate_hz)
         self._news = asyncio.Event()
@@ -92,7 +97,7 @@ class Dialogue:
         tasks = [asyncio.create_task(self._read(transport))]
         try:
             await self._set_up(transport)
-            tasks.append(asyncio.create_task(heartbeat(self._clock, self._log, self._how.limits.lateness_ms)))
+            self._heartbeat.join(self._log)
             if self._lane is not None:
                 tasks.append(asyncio.create_task(self._send_lane(transport, self._lane)))
             await self._speak_all(transport)
@@ -207,8 +212,8 @@ class Dialogue:
     async def _speak(self, transport: Transport, index: int, turn: TurnToSpeak, start_ns: int) -> None:
         """Manual turns: the utterance up to n, then its end-of-turn messages at once."""
         frames = utterance_frames(turn.pcm, turn.last_sample, start_ns, self._dialect.rate_hz, self._frame_samples)
-        for frame in frames:
-            text = self._dialect.audio(frame.pcm)
+        texts = self._texts.of_clip(turn.pcm, turn.last_sample)
+        for frame, text in zip(frames, texts, strict=True):
             await self._until_lost(frame.due_ns)
             await self._send_frame(transport, frame, text, index)
         for message in self._dialect.end_of_turn(index):
@@ -220,7 +225,8 @@ class Dialogue:
             while True:
                 await self._clock.sleep_until_ns(lane.next_due_ns)
                 frame, turn = lane.next_frame()
-                await self._send_frame(transport, frame, self._dialect.audio(frame.pcm), turn)
+                text = self._texts.silence if turn is None else self._texts.render(frame.pcm)
+                await self._send_frame(transport, frame, text, turn)
         except (TransportError, _TurnOver) as error:
             if isinstance(error, TransportError) and self._lost is None:
                 self._lost = error
@@ -366,13 +372,14 @@ class Dialogue:
         else:
             events = self._interpreter.feed(data)
         for event in events:
+            if not isinstance(event, ReplyAudio | ReplyText):  # those change nothing that anybody waits for
+                self._news.set()
             if isinstance(event, ReplyText):
                 self._guard.heard(event.reply, event.text, len(self.record.received) - len(data), len(data))
             if self._ready.is_set():
                 self._tracker.apply(event, t_ns)
             else:
                 await self._set_up_step(transport, event)
-        self._news.set()
 
     async def _set_up_step(self, transport: Transport, event: PeerEvent) -> None:
         try:
@@ -390,6 +397,7 @@ class Dialogue:
         reader, *helpers = tasks
         for task in helpers:
             task.cancel()
+        await self._heartbeat.leave(self._log)
         if self.record.completed:
             await transport.close()
         else:

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from clients.dialect import Dialect
 from clients.transports import Transport
+from harness.dialogue.heartbeat import Heartbeat
+from harness.dialogue.pacing import FrameTexts
 from harness.dialogue.tracker import Tracker
 from sessions.clock import Clock
 from sessions.errors import (
@@ -57,7 +59,11 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Performance:
-    """How to perform. connect: opens the transport · on_turn: told (turn, tracker) when a turn is over."""
+    """How to perform.
+
+    connect: opens the transport · on_turn: told (turn, tracker) when a turn is over · texts, heartbeat: shared by the
+    dialogues of a process; None: the dialogue's own.
+    """
 
     dialect: Dialect
     connect: Callable[[], Awaitable[Transport]]
@@ -66,6 +72,8 @@ class Performance:
     frame_ms: int
     secrets: Secrets
     on_turn: Callable[[int, Tracker], None] = lambda turn, tracker: None
+    texts: FrameTexts | None = None
+    heartbeat: Heartbeat | None = None
 
 
 def connected_event(transport: Transport) -> Connected:

@@ -12,10 +12,11 @@ import click
 import msgspec
 
 from harness.runs.floor import timing_floor
+from harness.runs.loop import run_timed
 from harness.runs.planning import Ask, free_space, make_plan, schedule, store_clips
 from harness.runs.progress import Progress
 from harness.runs.run import Access, perform_run
-from sessions.clock import MonotonicClock, wall_time
+from sessions.clock import MonotonicClock, TimerWheel, wall_time
 from sessions.runs import RunFolder
 from sessions.secrets import Secrets
 
@@ -28,7 +29,7 @@ def begin_run(ask: Ask, secrets: Secrets, out: Path | None, kind: str) -> RunFol
     """Make the run folder with its plan and the user's audio."""
     path = out or Path("runs") / f"{re.sub(r'[:.+].*$', '', wall_time().replace(':', '-'))}-{kind}"
     free_space(path, _ROOM_BYTES)
-    floor = asyncio.run(timing_floor(MonotonicClock()))
+    floor = run_timed(timing_floor(TimerWheel(MonotonicClock())))
     plan = make_plan(ask, secrets, floor)
     if out is None:
         path = _unused(path)
@@ -56,7 +57,7 @@ def measure_run(run: RunFolder, access: Access, *, command: str = "measure", as_
     interrupted = False
     with run.locked():
         try:
-            asyncio.run(_until_stopped(run, access, progress))
+            run_timed(_until_stopped(run, access, progress))
         except (KeyboardInterrupt, asyncio.CancelledError):
             interrupted = True
         finally:
@@ -72,7 +73,7 @@ async def _until_stopped(run: RunFolder, access: Access, progress: Progress) -> 
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    await perform_run(run, access, MonotonicClock(), progress)
+    await perform_run(run, access, TimerWheel(MonotonicClock()), progress)
 
 
 def _tell(run: RunFolder, interrupted: str, as_json: bool) -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from clients.dialect import CLIENTS, Dialect, SessionOptions
 from harness.dialogue.record import TurnToSpeak
+from harness.runs.loop import loop_name
 from metrics.table import definitions
 from sessions import audio
 from sessions.clock import NS_PER_MS, wall_time
@@ -106,7 +107,7 @@ def _planned(script: Script) -> PlannedScript:
 
 def software() -> dict[str, str]:
     """Versions of what touches the clock or the audio."""
-    versions = {"python": platform.python_version(), "platform": platform.platform(), "loop": "asyncio"}
+    versions = {"python": platform.python_version(), "platform": platform.platform(), "loop": loop_name()}
     for name in _SHOWN_PACKAGES:
         try:
             versions[name] = importlib.metadata.version(name)
