@@ -24,11 +24,11 @@ import numpy as np
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.frames import Frame
 
-from benchmarks.truth import Errors, errors
 from clients.dialect import SessionOptions
 from clients.openai_realtime import OpenAIRealtime
 from clients.transports import Transport
 from clients.transports.websocket import open_websocket
+from harness.calibrate.truth import Errors, errors
 from harness.dialogue.perform import Dialogue
 from harness.dialogue.record import Performance, Record, TurnToSpeak
 from harness.results.derive import derive

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.truth import errors
+from harness.calibrate.truth import errors
 from servers.fronts.openai_realtime.connection import RealtimeConnection
 from servers.models.metronome import load_metronome
 from servers.write_log import WriteLog
@@ -65,6 +65,7 @@ def test_reported_equals_true(behaviour: str, turn_detection: str) -> None:
     found = errors(played.turns, played.derived.conversation, log.entries)
     assert found.excluded == 0
     assert set(found.first_packet_ms) == set(found.voice_to_voice_ms) == {0.0}
+    assert set(found.gaps_ms) == set(found.underruns) == {0.0}
 
 
 def test_the_delay_of_the_behaviour_is_what_is_measured() -> None:

@@ -23,6 +23,7 @@ EXIT_INTERRUPTED = 130
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("harness.cli.demo:demo", "Start the embedded server and measure it: no key, no GPU."),
     "measure": ("harness.cli.measure:measure", "Measure a live server over whole spoken dialogues."),
+    "calibrate": ("harness.cli.calibrate:calibrate", "How true figures are on this machine."),
     "serve": ("harness.cli.serve:serve", "Serve the embedded cascade, or the metronome."),
     "report": ("harness.cli.report:report", "Rebuild summary and report.html of a run."),
     "scripts": ("harness.cli.scripts:scripts", "List, show and check session scripts."),
