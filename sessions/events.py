@@ -31,6 +31,8 @@ class Opened(Event, frozen=True, tag="opened"):
     rate_hz: int
     """Rate of the audio on the wire, both ways."""
     version: int = LOG_VERSION
+    intended_ns: int | None = None
+    """Open loop: when this dialogue was to begin, whatever the ones before it did."""
 
 
 class Connected(Event, frozen=True, tag="connected"):

@@ -61,6 +61,22 @@ class Limits(msgspec.Struct, frozen=True):
     """Audio that may wait in the write buffer before the peer counts as not reading."""
 
 
+class Load(msgspec.Struct, frozen=True):
+    """How many dialogues at once.
+
+    Closed loop (rate_per_s 0): `sessions` dialogues are kept going, the first ones begin over `ramp_s`. Open loop:
+    dialogues begin `rate_per_s` times a second, `arrivals` "poisson" (by `seed`) or "constant", whether or not earlier
+    ones are over; from `max_sessions` at once (0: no limit) on they begin late, and the delay is told.
+    """
+
+    sessions: int = 1
+    ramp_s: float = 0.0
+    rate_per_s: float = 0.0
+    arrivals: str = "poisson"
+    max_sessions: int = 0
+    seed: int = 1
+
+
 class Plan(msgspec.Struct, frozen=True):
     """All that was asked, with versions. Secrets never stand here: `headers` are names only."""
 
@@ -87,6 +103,7 @@ class Plan(msgspec.Struct, frozen=True):
     api_key_env: str = ""
     weights: dict[str, str] = {}
     """Which weight files served, by name, where this run started the server itself."""
+    load: Load = Load()
     version: int = PLAN_VERSION
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from harness.cli.load_options import load_of, load_options
 from sessions.errors import DuologueError, SetupError
 from sessions.secrets import Secrets
 
@@ -64,6 +65,7 @@ Examples:
     "--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="Sent at connect; never written down."
 )
 @click.option("--api-key-env", default="", metavar="NAME", help="Environment variable that holds the key.")
+@load_options
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder  [default: runs/<now>-measure]")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with a run that was interrupted.")
 @click.option(
@@ -170,6 +172,7 @@ def _new_run(secrets: Secrets, target: str | None, headers: dict[str, str], opti
         voice=options["voice"],
         headers=headers,
         api_key_env=options["api_key_env"],
+        load=load_of(options, (options["repeat"] + options["warmup"]) * len(scripts)),
         limits=Limits(
             lateness_ms=options["limit_lateness"],
             connect_s=options["limit_connect"],

@@ -87,6 +87,7 @@ class Dialogue:
                 protocol=self._dialect.protocol,
                 protocol_class=self._dialect.protocol_class,
                 rate_hz=self._dialect.rate_hz,
+                intended_ns=self._how.intended_ns,
             )
         )
         try:
@@ -141,6 +142,7 @@ class Dialogue:
         self.record.error = error
         reached = len(self._tracker.turns)
         for turn in range(reached, len(self._turns)):
+            self.record.gave_up.append(outcome)
             self._log(GaveUp(t_ns=now_ns, turn=turn, outcome=outcome, detail=self._how.secrets.mask(detail)))
         self.record.completed = True
         self._end_log()
@@ -168,6 +170,7 @@ class Dialogue:
 
     def _give_up(self, turn: int, outcome: str, detail: str) -> None:
         masked = self._how.secrets.mask(detail)
+        self.record.gave_up.append(outcome)
         self._log(GaveUp(t_ns=self._clock.now_ns(), turn=turn, outcome=outcome, detail=masked))
 
     async def _turn(self, transport: Transport, index: int) -> None:
@@ -235,6 +238,7 @@ class Dialogue:
     async def _send_frame(self, transport: Transport, frame: Frame, text: str, turn: int | None) -> None:
         t_ns = await self._send(transport, text)
         buffered = transport.buffered_bytes
+        self._tracker.late_max_ns = max(self._tracker.late_max_ns, t_ns - frame.due_ns)
         self._log(
             Sent(
                 t_ns=t_ns,

@@ -44,13 +44,14 @@ class TurnToSpeak:
 
 @dataclass(slots=True)
 class Record:
-    """What a dialogue leaves behind. error: why it could not be set up, or ended early."""
+    """What a dialogue leaves behind. error: why it could not be set up, or ended early · gave_up: outcomes of turns."""
 
     events: list[AnyEvent] = field(default_factory=list)
     received: bytearray = field(default_factory=bytearray)
     completed: bool = False
     set_up: bool = False
     error: DuologueError | None = None
+    gave_up: list[str] = field(default_factory=list)
 
     def log(self) -> list[AnyEvent]:
         """The events in the order of their instants (a message is logged when it is read, after it came)."""
@@ -62,7 +63,7 @@ class Performance:
     """How to perform.
 
     connect: opens the transport · on_turn: told (turn, tracker) when a turn is over · texts, heartbeat: shared by the
-    dialogues of a process; None: the dialogue's own.
+    dialogues of a process; None: the dialogue's own · intended_ns: when an open loop wanted this dialogue to begin.
     """
 
     dialect: Dialect
@@ -74,6 +75,7 @@ class Performance:
     on_turn: Callable[[int, Tracker], None] = lambda turn, tracker: None
     texts: FrameTexts | None = None
     heartbeat: Heartbeat | None = None
+    intended_ns: int | None = None
 
 
 def connected_event(transport: Transport) -> Connected:

@@ -57,6 +57,8 @@ class Tracker:
     replies: dict[str, LiveReply] = field(default_factory=dict)
     turns: list[LiveTurn] = field(default_factory=list)
     last_message_ns: int = 0
+    late_max_ns: int = 0
+    """The worst frame so far: write returned − due."""
 
     def apply(self, event: PeerEvent, t_ns: int) -> None:
         match event:

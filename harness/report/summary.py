@@ -19,7 +19,7 @@ from metrics.outcome import kind_of
 from metrics.result import Failed, Measured, TurnClass, TurnResult, Unavailable, Value
 from metrics.stats import Distribution, summarise
 from metrics.table import METRICS, metric
-from sessions.runs import Plan
+from sessions.runs import Load, Plan
 
 __all__ = ["Summary", "schema_text", "summarise_run", "value_of"]
 
@@ -144,6 +144,9 @@ class Summary(msgspec.Struct, frozen=True):
     machine_floor: dict[str, float]
     spoken: list[SpokenDialogue]
     version: int = SUMMARY_VERSION
+    load: Load = Load()
+    start_delay_ms: Distribution | None = None
+    """Open loop: from the instant at which each dialogue was to begin to its readiness."""
 
 
 def summarise_run(plan: Plan, dialogues: list[DialogueResult], floor: Mapping[str, float]) -> Summary:
@@ -179,6 +182,8 @@ def summarise_run(plan: Plan, dialogues: list[DialogueResult], floor: Mapping[st
         software=plan.software,
         machine_floor=dict(floor),
         spoken=[_spoken(dialogue) for dialogue in dialogues],
+        load=plan.load,
+        start_delay_ms=_start_delay(plan, measured),
     )
 
 
@@ -279,6 +284,12 @@ def _flag_kind(flag: str) -> str:
 def _connection(measured: list[DialogueResult]) -> dict[str, Distribution]:
     names = dict.fromkeys(name for dialogue in measured for name in dialogue.phases_ms)
     return {name: summarise({d.id: [d.phases_ms[name]] for d in measured if name in d.phases_ms}) for name in names}
+
+
+def _start_delay(plan: Plan, measured: list[DialogueResult]) -> Distribution | None:
+    if not plan.load.rate_per_s:
+        return None
+    return summarise({d.id: [d.start_delay_ms] for d in measured if d.start_delay_ms is not None})
 
 
 def _remarks(counted: Dialogues) -> list[str]:

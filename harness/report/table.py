@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from harness.report.load_wording import load_lines
 from harness.report.summary import Attempts, Group, MeasureSummary, SpokenDialogue, SpokenTurn, Summary
 from harness.report.wording import (
     DASH,
@@ -111,6 +112,7 @@ def attempt_lines(summary: Summary) -> Iterator[str]:
     if attempts.invalid:
         limit_ms = summary.conditions.lateness_limit_ms
         yield f"Invalid: this machine was more than {limit_ms:g} ms late, so their figures are not used."
+    yield from load_lines(summary.load, summary.start_delay_ms)
     if attempts.never_attempted:
         yield f"{plural(attempts.never_attempted, 'turn')} never attempted: the dialogue had ended before."
     if summary.false_starts.count:

@@ -52,6 +52,8 @@ class Derived:
     wall_time: str
     completed: bool
     closed_ns: int | None
+    start_delay_ns: int | None = None
+    """Open loop: ready − the instant at which the dialogue was to begin."""
 
 
 def derive(events: Sequence[log.AnyEvent], received: bytes) -> Derived:
@@ -83,6 +85,7 @@ def derive(events: Sequence[log.AnyEvent], received: bytes) -> Derived:
         wall_time=opened.wall_time,
         completed=ended.completed if ended else False,
         closed_ns=closed.t_ns if closed else None,
+        start_delay_ns=ready.t_ns - opened.intended_ns if ready and opened.intended_ns is not None else None,
     )
 
 

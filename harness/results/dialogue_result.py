@@ -30,3 +30,5 @@ class DialogueResult(msgspec.Struct, frozen=True):
     understood: list[str]
     recording: str
     faults: list[str]
+    start_delay_ms: float | None = None
+    """Open loop: from the instant at which the dialogue was to begin to its readiness."""

@@ -91,4 +91,5 @@ def _result(
         understood=[derived.understood.get(turn.turn, "") for turn in turns],
         recording=recorded,
         faults=[f"{fault.kind}: {fault.detail}" for fault in conversation.faults],
+        start_delay_ms=None if derived.start_delay_ns is None else derived.start_delay_ns / NS_PER_MS,
     )

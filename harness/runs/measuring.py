@@ -11,13 +11,14 @@ from pathlib import Path
 import click
 import msgspec
 
+from harness.load.progress import LoadProgress
 from harness.runs.floor import timing_floor
 from harness.runs.loop import run_timed
 from harness.runs.planning import Ask, free_space, make_plan, schedule, store_clips
 from harness.runs.progress import Progress
-from harness.runs.run import Access, perform_run
-from sessions.clock import MonotonicClock, TimerWheel, wall_time
-from sessions.runs import RunFolder
+from harness.runs.run import Access, Watcher, perform_run
+from sessions.clock import Clock, MonotonicClock, TimerWheel, wall_time
+from sessions.runs import Load, RunFolder
 from sessions.secrets import Secrets
 
 EXIT_NOTHING_MEASURED = 1
@@ -53,11 +54,14 @@ def measure_run(run: RunFolder, access: Access, *, command: str = "measure", as_
     command: the one that goes on with this run, when it is interrupted.
     """
     go_on = f"Go on with: duologue {command} --resume {run.path}"
-    progress = Progress(quiet=as_json and not sys.stderr.isatty())
+    clock = TimerWheel(MonotonicClock())
+    quiet = as_json and not sys.stderr.isatty()
+    many = run.plan.load != Load()
+    progress = LoadProgress(clock, done=len(run.journal()), quiet=quiet) if many else Progress(quiet=quiet)
     interrupted = False
     with run.locked():
         try:
-            run_timed(_until_stopped(run, access, progress))
+            run_timed(_until_stopped(run, access, clock, progress))
         except (KeyboardInterrupt, asyncio.CancelledError):
             interrupted = True
         finally:
@@ -68,12 +72,12 @@ def measure_run(run: RunFolder, access: Access, *, command: str = "measure", as_
         return _tell(run, go_on if interrupted else "", as_json)
 
 
-async def _until_stopped(run: RunFolder, access: Access, progress: Progress) -> None:
+async def _until_stopped(run: RunFolder, access: Access, clock: Clock, watcher: Watcher) -> None:
     """Perform the run; SIGTERM stops it as Ctrl-C does."""
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    await perform_run(run, access, TimerWheel(MonotonicClock()), progress)
+    await perform_run(run, access, clock, watcher)
 
 
 def _tell(run: RunFolder, interrupted: str, as_json: bool) -> int:

@@ -17,7 +17,7 @@ from metrics.table import definitions
 from sessions import audio
 from sessions.clock import NS_PER_MS, wall_time
 from sessions.errors import SetupError
-from sessions.runs import Limits, Plan, PlannedScript, PlannedTurn, RunFolder, disk_errors
+from sessions.runs import Limits, Load, Plan, PlannedScript, PlannedTurn, RunFolder, disk_errors
 from sessions.scripts import Script
 from sessions.secrets import Secrets
 from sessions.tables import load
@@ -42,6 +42,7 @@ class Ask:
     api_key_env: str = ""
     limits: Limits = field(default_factory=Limits)
     weights: dict[str, str] = field(default_factory=dict)
+    load: Load = field(default_factory=Load)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ def make_plan(ask: Ask, secrets: Secrets, floor: dict[str, float]) -> Plan:
         floor=floor,
         api_key_env=ask.api_key_env,
         weights=ask.weights,
+        load=ask.load,
     )
 
 

@@ -1,27 +1,35 @@
-"""A whole run: every dialogue of a plan, one after the other, each on its own connection, journaled as it is done."""
+"""A whole run: every dialogue of a plan, each on its own connection, journaled as it is done."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from clients.dialect import CLIENTS, Dialect, SessionOptions
 from clients.transports import Transport
 from clients.transports.websocket import open_websocket
+from harness.dialogue.heartbeat import Heartbeat
+from harness.dialogue.pacing import FrameTexts
 from harness.dialogue.perform import Dialogue
 from harness.dialogue.record import Performance, Record
 from harness.dialogue.tracker import Tracker
+from harness.load.drive import drive
 from harness.runs.planning import Slot, schedule, turns_to_speak
 from sessions.clock import Clock
 from sessions.runs import JournalLine, Plan, PlannedScript, RunFolder
 from sessions.secrets import Secrets
 from sessions.tables import load
 
+_SWITCH_S = 0.0005
+"""How long a thread that writes a finished dialogue may hold up the one that keeps time."""
+
 
 class Watcher:
-    """Told what happens. Every method may be left as it is; none is called while a frame is due."""
+    """Told what happens, by the dialogue that it happens in. Every method may be left as it is."""
 
     def dialogue_begins(self, slot: Slot, total: int) -> None: ...
 
@@ -68,50 +76,104 @@ def connector(plan: Plan, dialect: Dialect, access: Access, clock: Clock) -> Cal
     return connect
 
 
-async def perform_run(run: RunFolder, access: Access, clock: Clock, watcher: Watcher) -> None:
-    """Perform what the journal says is still to do.
+Connect = Callable[[], Awaitable[Transport]]
 
-    Raises the dialogue's own error when the very first session cannot be set up: nothing was measured, and the user can
-    mend it. Later failures are results. Cancelled, it keeps what was done and the record of the broken dialogue.
+
+async def perform_run(
+    run: RunFolder, access: Access, clock: Clock, watcher: Watcher, *, connect: Connect | None = None
+) -> None:
+    """Perform what the journal says is still to do, as many dialogues at once as the plan says.
+
+    connect: opens a transport in place of the protocol's own.
+
+    Raises the dialogue's own error when no session can be set up, not even the first: nothing was measured, and the
+    user can mend it. Later failures are results. Cancelled, it keeps what was done and the records of the broken
+    dialogues.
     """
-    plan = run.plan
-    slots = schedule(plan)
     done = {line.number for line in run.journal()}
-    any_session = bool(done)
-    for slot in slots:
-        if slot.number in done:
-            continue
-        watcher.dialogue_begins(slot, len(slots))
-        record = await _perform(run, slot, access, clock, watcher)
-        any_session = any_session or record.set_up
-        if record.error is not None and not any_session:
+    slots = schedule(run.plan)
+    performer = _Performer(run, access, clock, watcher, len(slots), connect)
+    performer.any_session = bool(done)
+    switch_s = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_S)
+    try:
+        await drive(run.plan.load, [slot for slot in slots if slot.number not in done], clock, performer.perform)
+    finally:
+        performer.writer.shutdown()
+        sys.setswitchinterval(switch_s)
+
+
+class _Performer:
+    """What the dialogues of one run share: rendered frames, the heartbeat, one thread that writes what is done."""
+
+    def __init__(
+        self, run: RunFolder, access: Access, clock: Clock, watcher: Watcher, total: int, connect: Connect | None
+    ) -> None:
+        plan = run.plan
+        self._run = run
+        self._access = access
+        self._clock = clock
+        self._watcher = watcher
+        self._total = total
+        self._connect = connect
+        self._turns = {script.sha256: turns_to_speak(run, script) for script in plan.scripts}
+        render = dialect_for(plan, plan.scripts[0], access).audio
+        self._texts = FrameTexts(render, plan.rate_hz * plan.frame_ms // 1000)
+        self._heartbeat = Heartbeat(clock, plan.limits.lateness_ms)
+        self._live: set[Dialogue] = set()
+        self._failed = False
+        self.any_session = False
+        self.writer = ThreadPoolExecutor(1, "duologue-writer")
+
+    async def perform(self, slot: Slot, intended_ns: int | None) -> None:
+        """One dialogue, from its connection to its line in the journal."""
+        watcher = self._watcher
+        watcher.dialogue_begins(slot, self._total)
+        dialogue = Dialogue(self._how(slot, intended_ns), self._turns[slot.script.sha256])
+        record = await self._in_time(slot, dialogue)
+        self.any_session = self.any_session or record.set_up
+        if record.error is not None and not self._any_session():
+            self._failed = True
             raise record.error
-        _keep(run, slot, record)
+        keep = asyncio.get_running_loop().run_in_executor(self.writer, _keep, self._run, slot, record)
+        await asyncio.shield(keep)
         watcher.dialogue_over(slot, record)
 
+    def _any_session(self) -> bool:
+        return self.any_session or any(dialogue.record.set_up for dialogue in self._live)
 
-async def _perform(run: RunFolder, slot: Slot, access: Access, clock: Clock, watcher: Watcher) -> Record:
-    plan = run.plan
-    dialect = dialect_for(plan, slot.script, access)
-    how = Performance(
-        dialect=dialect,
-        connect=connector(plan, dialect, access, clock),
-        clock=clock,
-        limits=plan.limits,
-        frame_ms=plan.frame_ms,
-        secrets=access.secrets,
-        on_turn=lambda turn, tracker: watcher.turn_over(slot, turn, tracker),
-    )
-    dialogue = Dialogue(how, turns_to_speak(run, slot.script))
-    gc.collect()
-    gc.disable()  # a collection in the timed phase would show as lateness
-    try:
-        return await dialogue.perform()
-    except asyncio.CancelledError:
-        _keep_broken(run, slot, dialogue.record)
-        raise
-    finally:
-        gc.enable()
+    async def _in_time(self, slot: Slot, dialogue: Dialogue) -> Record:
+        """Perform it while no collection of garbage, which would show as lateness, can come."""
+        if not self._live:
+            gc.collect()
+            gc.disable()
+        self._live.add(dialogue)
+        try:
+            return await dialogue.perform()
+        except asyncio.CancelledError:
+            if not self._failed:
+                _keep_broken(self._run, slot, dialogue.record)
+            raise
+        finally:
+            self._live.discard(dialogue)
+            if not self._live:
+                gc.enable()
+
+    def _how(self, slot: Slot, intended_ns: int | None) -> Performance:
+        plan, access, clock = self._run.plan, self._access, self._clock
+        dialect = dialect_for(plan, slot.script, access)
+        return Performance(
+            dialect=dialect,
+            connect=self._connect or connector(plan, dialect, access, clock),
+            clock=clock,
+            limits=plan.limits,
+            frame_ms=plan.frame_ms,
+            secrets=access.secrets,
+            on_turn=lambda turn, tracker: self._watcher.turn_over(slot, turn, tracker),
+            texts=self._texts,
+            heartbeat=self._heartbeat,
+            intended_ns=intended_ns,
+        )
 
 
 def _keep(run: RunFolder, slot: Slot, record: Record) -> None:

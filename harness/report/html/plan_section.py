@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from harness.report.html.markup import Markup, join, tag
+from harness.report.load_wording import load_arguments, load_lines
 from harness.report.summary import Summary
 from harness.report.wording import DASH, INSTANTS, describe_class, plural, words_for
 from sessions.runs import Plan
@@ -69,6 +70,7 @@ def command_line(plan: Plan) -> str:
         ("--voice", plan.voice, ""),
         *(("--header", f"{name}: …", None) for name in plan.headers),
         ("--api-key-env", plan.api_key_env, ""),
+        *load_arguments(plan.load),
         ("--limit-lateness", plan.limits.lateness_ms, defaults.lateness_ms),
         ("--limit-reply", plan.limits.reply_s, defaults.reply_s),
         ("--limit-idle", plan.limits.idle_s, defaults.idle_s),
@@ -114,6 +116,7 @@ def _conditions(plan: Plan, summary: Summary) -> Markup:
     pairs = {
         "server": plan.target,
         "date": plan.created,
+        "at once": " ".join(load_lines(plan.load, summary.start_delay_ms)),
         "dialogues": f"{summary.dialogues.measured} measured, {summary.dialogues.warmup} warm-up, "
         f"{summary.dialogues.stopped} stopped",
         "speech end known by": methods or DASH,

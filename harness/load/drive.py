@@ -1,0 +1,84 @@
+"""When dialogues begin. Closed loop: as many as were asked for are kept going. Open loop: at instants of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import TypeVar
+
+from sessions.clock import NS_PER_MS, NS_PER_S, Clock
+from sessions.runs import Load
+
+STEP_NS = 20 * NS_PER_MS
+"""Between two connections of a closed loop: a storm of them would measure how the server shakes hands."""
+
+S = TypeVar("S")
+Job = Callable[[S, int | None], Awaitable[None]]
+"""Performs one dialogue to its end. Second: the instant at which it was to begin, in open loop."""
+
+
+async def drive(load: Load, slots: Sequence[S], clock: Clock, job: Job[S]) -> None:
+    """Perform all `slots` as `load` says. The first error of a job ends the others and is raised as it is."""
+    try:
+        if load.rate_per_s:
+            await _open_loop(load, slots, clock, job)
+        else:
+            await _closed_loop(load, slots, clock, job)
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+
+
+async def _closed_loop(load: Load, slots: Sequence[S], clock: Clock, job: Job[S]) -> None:
+    """Each of `load.sessions` takes the next slot when its own dialogue is over."""
+    waiting = iter(slots)
+    began_ns = clock.now_ns()
+    free_ns = began_ns
+
+    async def session(first_ns: int) -> None:
+        nonlocal free_ns
+        await clock.sleep_until_ns(first_ns)
+        while True:
+            turn_ns, free_ns = free_ns, max(free_ns, clock.now_ns()) + STEP_NS
+            await clock.sleep_until_ns(turn_ns)
+            slot = next(waiting, None)
+            if slot is None:
+                return
+            await job(slot, None)
+
+    async with asyncio.TaskGroup() as tasks:
+        for k in range(min(load.sessions, len(slots))):
+            tasks.create_task(session(began_ns + int(k * load.ramp_s * NS_PER_S / load.sessions)))
+
+
+async def _open_loop(load: Load, slots: Sequence[S], clock: Clock, job: Job[S]) -> None:
+    """Each dialogue has an instant at which it is to begin, however the others fare.
+
+    A dialogue that finds `max_sessions` under way begins later; its instant stays, so that the wait is in its figures.
+    """
+    places = asyncio.Semaphore(load.max_sessions or len(slots) + 1)
+    began_ns = clock.now_ns()
+
+    async def one(slot: S, intended_ns: int) -> None:
+        try:
+            await job(slot, intended_ns)
+        finally:
+            places.release()
+
+    async with asyncio.TaskGroup() as tasks:
+        for slot, offset_ns in zip(slots, arrivals_ns(load), strict=False):
+            await clock.sleep_until_ns(began_ns + offset_ns)
+            await places.acquire()
+            tasks.create_task(one(slot, began_ns + offset_ns))
+
+
+def arrivals_ns(load: Load) -> Iterator[int]:
+    """When dialogue 0, 1, 2 … is to begin, after the beginning; the same for the same seed."""
+    if load.arrivals == "constant":
+        yield from (round(k * NS_PER_S / load.rate_per_s) for k in itertools.count())
+    draw = random.Random(load.seed)
+    at_s = 0.0
+    while True:
+        yield round(at_s * NS_PER_S)
+        at_s += draw.expovariate(load.rate_per_s)

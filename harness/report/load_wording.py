@@ -1,0 +1,41 @@
+"""How many dialogues were held at once, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.report.wording import number
+from metrics.stats import Distribution
+from sessions.runs import Load
+
+
+def load_lines(load: Load, start_delay_ms: Distribution | None) -> Iterator[str]:
+    """Nothing for a run of one dialogue after another."""
+    if load.rate_per_s:
+        seed = f", seed {load.seed}" if load.arrivals == "poisson" else ""
+        most = f", at most {load.max_sessions} at once" if load.max_sessions else ""
+        yield f"Open loop: {load.rate_per_s:g} dialogues a second ({load.arrivals}{seed}){most}."
+        if start_delay_ms is not None:
+            yield f"Start delay, from intended start to ready, in no latency above: {_spread(start_delay_ms)}."
+    elif load.sessions > 1:
+        ramp = f", the first ones begun over {load.ramp_s:g} s" if load.ramp_s else ""
+        yield f"Closed loop: {load.sessions} dialogues at once{ramp}; it asks a slow server less, which hides queues."
+
+
+def load_arguments(load: Load) -> list[tuple[str, object, object]]:
+    """The options that ask for it: (name, value, default)."""
+    default = Load()
+    return [
+        ("--sessions", load.sessions, default.sessions),
+        ("--ramp", load.ramp_s, default.ramp_s),
+        ("--rate", load.rate_per_s, default.rate_per_s),
+        ("--arrivals", load.arrivals, default.arrivals),
+        ("--max-sessions", load.max_sessions, default.max_sessions),
+        ("--seed", load.seed, default.seed),
+    ]
+
+
+def _spread(values: Distribution) -> str:
+    figures = {"p50": values.p50, "p95": values.p95, "p99": values.p99, "max": values.maximum}
+    told = [f"{name} {number(value)} ms" for name, value in figures.items() if value is not None]
+    return ", ".join(told) + f" (n {values.n})" if told else "unavailable: no dialogue became ready"
