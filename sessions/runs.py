@@ -3,7 +3,8 @@
 ```
 plan.json          what was asked for
 journal.jsonl      one line per finished dialogue, fsynced: the truth about what is done
-audio/<sha>.flac   the user's clips, by content, so that the folder alone can be resumed and rendered again
+audio/<sha>.flac   the user's clips, by content, so that the folder alone can be resumed and rendered again; beside each
+                   its sidecar
 dialogues/<id>/    events.jsonl, received.bin, then the files derived from them
 ```
 Everything is written beside its place and renamed.
@@ -25,6 +26,8 @@ from sessions.errors import BadFile, SetupError
 from sessions.events import AnyEvent, encode_log
 
 PLAN_VERSION = 1
+SIDECAR = ".speech.json"
+"""What a clip's name goes on with in the name of its sidecar (sessions/sidecar.py)."""
 
 
 class PlannedTurn(msgspec.Struct, frozen=True):
@@ -171,7 +174,8 @@ class RunFolder:
         with contextlib.suppress(OSError):
             (self.path / "dialogues").rmdir()  # refuses while anything is in it
             for turn in (turn for script in self.plan.scripts for turn in script.turns):
-                self.clip(turn.audio).unlink(missing_ok=True)
+                for file in (self.clip(turn.audio), self.path / "audio" / f"{turn.audio}.flac{SIDECAR}"):
+                    file.unlink(missing_ok=True)
             (self.path / "audio").rmdir()
             for name in ("plan.json", ".lock"):
                 (self.path / name).unlink(missing_ok=True)

@@ -1,7 +1,8 @@
 """Session scripts: what the user side of a dialogue says, and when each turn starts.
 
 A script is one YAML file, `version: 1`, with its audio beside it (docs/scripts.md). `load_script` reads it, checks it
-to the line, reads the audio and finds where each utterance ends, so that what it returns is ready to be spoken.
+to the line, reads the audio and finds where each utterance ends, so that what it returns is ready to be spoken. The
+script's own word on that comes first, then the sidecar of the audio file, then the method `find_end`.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from sessions import audio, yaml_schema
+from sessions import audio, sidecar, yaml_schema
 from sessions.audio import Clip, Source
 from sessions.errors import BadAudio, BadFile, SetupError
-from sessions.speech_end import ANNOTATION, SpeechEnd, energy_1
+from sessions.speech_end import ANNOTATION, FindEnd, SpeechEnd, energy_1
 
 VERSION = 1
 RATE_HZ = 24_000
@@ -56,7 +57,8 @@ class TurnFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     speech_end_sample: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         Meta(
-            description="index (from 0) of the last speech sample, at the file's own rate; found by level if not given"
+            description="index (from 0) of the last speech sample, at the file's own rate; "
+            "if not given: as a sidecar of the audio says, else found in it"
         ),
     ] = None
     start: StartFile = StartFile()
@@ -132,14 +134,15 @@ _HINTS = {
 }
 
 
-def load_script(name_or_path: str | Path, *, rate_hz: int = RATE_HZ) -> Script:
+def load_script(name_or_path: str | Path, *, rate_hz: int = RATE_HZ, find_end: FindEnd = energy_1) -> Script:
     """A shipped script by its name, or any script by its path, with its audio at `rate_hz`.
 
+    find_end: how to find the end of speech that nobody annotated.
     Raises `SetupError` for an unknown name (lists the known ones and the nearest) and `BadFile` for the first mistake
     in the file, with its line and field.
     """
     path = find_script(name_or_path)
-    script, mistakes = examine(path, rate_hz=rate_hz)
+    script, mistakes = examine(path, rate_hz=rate_hz, find_end=find_end)
     if script is None:
         first, more = mistakes[0], len(mistakes) - 1
         if not more:
@@ -149,11 +152,11 @@ def load_script(name_or_path: str | Path, *, rate_hz: int = RATE_HZ) -> Script:
     return script
 
 
-def script_from_audio(paths: Sequence[str | Path], *, rate_hz: int = RATE_HZ) -> Script:
+def script_from_audio(paths: Sequence[str | Path], *, rate_hz: int = RATE_HZ, find_end: FindEnd = energy_1) -> Script:
     """One dialogue with one turn per audio file. Raises `BadAudio`, also where a file holds no speech."""
     if not paths:
         raise SetupError("no audio file was given", "Name one file per turn")
-    turns = tuple(_turn(Path(path), audio.read(path), TurnFile(audio=str(path)), rate_hz) for path in paths)
+    turns = tuple(_turn(Path(path), audio.read(path), TurnFile(audio=str(path)), rate_hz, find_end) for path in paths)
     stem = re.sub(r"[^a-z0-9]+", "-", Path(paths[0]).stem.lower()).strip("-") or "audio"
     name = stem if len(turns) == 1 else f"{stem}-and-{len(turns) - 1}-more"
     digest = hashlib.sha256("\n".join(turn.sha256 for turn in turns).encode()).hexdigest()
@@ -191,7 +194,9 @@ def read_script_file(path: str | Path) -> ScriptFile:
     return checked.value
 
 
-def examine(path: str | Path, *, rate_hz: int = RATE_HZ) -> tuple[Script | None, tuple[BadFile, ...]]:
+def examine(
+    path: str | Path, *, rate_hz: int = RATE_HZ, find_end: FindEnd = energy_1
+) -> tuple[Script | None, tuple[BadFile, ...]]:
     """A script with its audio, or all mistakes in it, in line order: the schema's, and those of the audio files."""
     path = Path(path)
     try:
@@ -208,7 +213,7 @@ def examine(path: str | Path, *, rate_hz: int = RATE_HZ) -> tuple[Script | None,
         if wrong & {"turns", f"turns[{index}]", f"turns[{index}].audio"}:
             continue
         try:
-            turns.append(_load_turn(document, index, turn, rate_hz))
+            turns.append(_load_turn(document, index, turn, rate_hz, find_end))
         except BadFile as error:
             mistakes.append(error)
     if mistakes:
@@ -233,7 +238,9 @@ def _check(document: yaml_schema.Document) -> yaml_schema.Checked[ScriptFile]:
     return yaml_schema.check(document, ScriptFile, stand_ins=_STAND_INS, hints=_HINTS)
 
 
-def _load_turn(document: yaml_schema.Document, index: int, turn: TurnFile, rate_hz: int) -> ScriptTurn:
+def _load_turn(
+    document: yaml_schema.Document, index: int, turn: TurnFile, rate_hz: int, find_end: FindEnd
+) -> ScriptTurn:
     """Read a turn's audio. Raises `BadFile` with the line of the field at fault."""
     at_audio = ("turns", index, "audio")
     folder = Path(document.path).parent
@@ -248,19 +255,22 @@ def _load_turn(document: yaml_schema.Document, index: int, turn: TurnFile, rate_
         if end is not None and end >= len(source.samples):
             problem = f"sample {end} is not in {turn.audio}, which has {len(source.samples)} at {source.rate_hz} Hz"
             raise document.mistake(("turns", index, "speech_end_sample"), problem, _HINTS["speech_end_sample"])
-        return _turn(path, source, turn, rate_hz)
+        return _turn(path, source, turn, rate_hz, find_end)
     except BadAudio as error:
         raise document.mistake(at_audio, error.what, error.mend) from error
 
 
-def _turn(path: Path, source: Source, turn: TurnFile, rate_hz: int) -> ScriptTurn:
-    if turn.speech_end_sample is None:
-        end = energy_1(source.samples, source.rate_hz, name=str(path))
-    else:
-        end = SpeechEnd(turn.speech_end_sample, source.rate_hz, ANNOTATION)
-    end = end.at_rate(rate_hz)
+def _turn(path: Path, source: Source, turn: TurnFile, rate_hz: int, find_end: FindEnd) -> ScriptTurn:
+    end = _speech_end(path, source, turn, find_end).at_rate(rate_hz)
     clip = _long_enough(source.to_clip(rate_hz), end)
     return ScriptTurn(clip, path, turn.text, end, Start(turn.start.after, turn.start.gap_ms), audio.sha256(clip))
+
+
+def _speech_end(path: Path, source: Source, turn: TurnFile, find_end: FindEnd) -> SpeechEnd:
+    if turn.speech_end_sample is not None:
+        return SpeechEnd(turn.speech_end_sample, source.rate_hz, ANNOTATION)
+    noted = sidecar.read(path, source)
+    return find_end(source.samples, source.rate_hz, name=str(path)) if noted is None else noted
 
 
 def _long_enough(clip: Clip, end: SpeechEnd) -> Clip:

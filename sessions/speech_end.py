@@ -5,7 +5,11 @@
 root mean square. Speech ends with the last sample of the last block whose level is within 35 dB of the loudest block's.
 
 The method hears no difference between speech and noise: where a recording's noise floor or DC offset lies within 35 dB
-of the voice, annotate the end in the script instead.
+of the voice, annotate the end instead.
+
+`speech_end/silero-1`: a voice detector reads the source, resampled to the detector's rate, from its first sample in
+whole frames (the last one filled up with zeros). Speech ends with the last sample of the last frame whose probability
+is at least 0.5. The detector is handed in: this package knows no engine.
 """
 
 from __future__ import annotations
@@ -13,21 +17,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sessions.audio import FULL_SCALE, FloatPcm, Pcm, source_index_to_out
+from sessions.audio import FULL_SCALE, FloatPcm, Pcm, resample, source_index_to_out, to_pcm16
 from sessions.clock import samples_to_ns
 from sessions.errors import BadAudio
 
 ANNOTATION = "annotation"
 ENERGY_1 = "speech_end/energy-1"
+SILERO_1 = "speech_end/silero-1"
 
 BLOCKS_PER_S = 200
 RANGE_DB = 35.0
 # Below this the loudest 5 ms are hiss or dither: a muted microphone, not a voice.
 SILENCE_DBFS = -70.0
+SPEECH_PROBABILITY = 0.5
 
 _CHUNK_BLOCKS = 60 * BLOCKS_PER_S
 
@@ -51,6 +58,27 @@ class SpeechEnd:
         return SpeechEnd(index, rate_hz, self.method)
 
 
+class FindEnd(Protocol):
+    """A method that finds where speech ends. `energy_1` is one, and so is `silero_1` with its detector bound."""
+
+    def __call__(self, samples: Pcm | FloatPcm, rate_hz: int, *, name: str) -> SpeechEnd: ...
+
+
+class FrameDetector(Protocol):
+    """A voice detector with a state of its own."""
+
+    @property
+    def frame_samples(self) -> int: ...
+    @property
+    def rate_hz(self) -> int: ...
+
+    def probability(self, frame: Pcm) -> float:
+        """How likely `frame` (int16, exactly `frame_samples` at `rate_hz`) is speech, 0 to 1."""
+        ...
+
+    def reset(self) -> None: ...
+
+
 def energy_1(samples: Pcm | FloatPcm, rate_hz: int, *, name: str) -> SpeechEnd:
     """Find the end by `speech_end/energy-1`.
 
@@ -67,6 +95,30 @@ def energy_1(samples: Pcm | FloatPcm, rate_hz: int, *, name: str) -> SpeechEnd:
         )
     last = int(np.flatnonzero(powers >= loudest * 10 ** (-RANGE_DB / 10))[-1])
     return SpeechEnd(int(edges[last + 1]) - 1, rate_hz, ENERGY_1)
+
+
+def silero_1(detector: FrameDetector, samples: Pcm | FloatPcm, rate_hz: int, *, name: str) -> SpeechEnd:
+    """Find the end by `speech_end/silero-1`.
+
+    samples, name: as for `energy_1` · detector: of Silero; it is reset first.
+    Raises `BadAudio` if no frame is speech to the detector.
+    """
+    scale = np.float32(FULL_SCALE if samples.dtype == np.int16 else 1.0)
+    pcm = to_pcm16(resample(samples.astype(np.float32) / scale, rate_hz, detector.rate_hz))
+    size = detector.frame_samples
+    pcm = np.pad(pcm, (0, -len(pcm) % size))
+    detector.reset()
+    last = -1
+    for frame in range(len(pcm) // size):
+        if detector.probability(pcm[frame * size : (frame + 1) * size]) >= SPEECH_PROBABILITY:
+            last = frame
+    if last < 0:
+        raise BadAudio(
+            f"no speech in {name}: cannot tell where it ends (to {SILERO_1} none of it is speech)",
+            f"Annotate it (duologue scripts annotate --at), or let {ENERGY_1} find the end by level",
+        )
+    index = source_index_to_out((last + 1) * size - 1, detector.rate_hz, rate_hz)
+    return SpeechEnd(min(index, len(samples) - 1), rate_hz, SILERO_1)
 
 
 def block_edges(length_samples: int, rate_hz: int) -> NDArray[np.int64]:

@@ -23,7 +23,7 @@ def plan(turns: int = 3, *, repeat: int = 2, warmup: int = 0) -> Plan:
                 audio=f"{index:064x}",
                 samples=24_000,
                 last_sample=20_000,
-                method="annotated",
+                method="annotation",
                 text=f"Question {index + 1}?",
             )
             for index in range(turns)
@@ -90,7 +90,7 @@ def turn(
         turn_class=turn_class,
         outcome=outcome,
         detail=detail,
-        method="annotated",
+        method="annotation",
         instants_ns=instants,
         played_ns=played,
         measures=values | (measures or {}),

@@ -132,7 +132,7 @@ def test_connection_phases_are_summarised_over_dialogues() -> None:
 def test_conditions_definitions_and_floor_are_there() -> None:
     summary = summarise_run(plan(), mixed(), FLOOR)
     assert summary.conditions.protocol_class == "A"
-    assert summary.conditions.speech_end_methods == {"annotated": 7}
+    assert summary.conditions.speech_end_methods == {"annotation": 7}
     assert summary.conditions.scripts == {"garden": "ab" * 32}
     assert summary.definitions.keys() >= {"gate", "playout", "statistics", V2V}
     assert summary.machine_floor == FLOOR

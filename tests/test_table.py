@@ -93,7 +93,7 @@ def test_attempts_classes_and_conditions_are_told() -> None:
     assert "Remarks: 1 audio after done." in text
     assert "1 warm-up dialogue came first; in no figure." in text
     assert "OpenAI Realtime, class A (session with explicit end of turn), turn detection: manual." in text
-    assert "Speech end by annotated; audible by gate/1;" in text
+    assert "Speech end by annotation; audible by gate/1;" in text
     assert "timers wake 0.12 ms late (p99 1.40 ms)" in text
 
 

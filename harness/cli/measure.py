@@ -60,6 +60,13 @@ Examples:
 @click.option(
     "--vad", "vad", multiple=True, metavar="NAME=NUMBER", help="A setting of server_vad, as silence_duration_ms=300."
 )
+@click.option(
+    "--speech-end",
+    type=click.Choice(["energy-1", "silero"]),
+    default="energy-1",
+    show_default=True,
+    help="How to find the end of speech that nobody annotated.",
+)
 @click.option("--voice", default="", help="The server's voice.")
 @click.option(
     "--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="Sent at connect; never written down."
@@ -153,6 +160,7 @@ def _secrets(secrets: Secrets, headers: tuple[str, ...], api_key_env: str) -> tu
 def _new_run(secrets: Secrets, target: str | None, headers: dict[str, str], options: dict[str, Any]) -> Any:
     from harness.runs.measuring import begin_run
     from harness.runs.planning import Ask
+    from harness.speech_end_error.methods import finder
     from sessions.runs import Limits
     from sessions.scripts import load_script, script_from_audio
 
@@ -160,7 +168,10 @@ def _new_run(secrets: Secrets, target: str | None, headers: dict[str, str], opti
         raise SetupError("no target", "Give the server's address, for example ws://127.0.0.1:8765")
     if bool(options["scripts"]) == bool(options["audio"]):
         raise SetupError("nothing to say, or two ways to say it", "Give either --script (repeatable) or --audio")
-    scripts = [load_script(name) for name in options["scripts"]] or [script_from_audio(options["audio"])]
+    find_end = finder(options["speech_end"])
+    scripts = [load_script(name, find_end=find_end) for name in options["scripts"]] or [
+        script_from_audio(options["audio"], find_end=find_end)
+    ]
     ask = Ask(
         target=target,
         scripts=scripts,

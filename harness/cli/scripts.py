@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
+    from sessions.audio import Source
     from sessions.errors import BadFile
     from sessions.scripts import Script
+    from sessions.speech_end import SpeechEnd
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -23,6 +27,7 @@ def scripts() -> None:
     duologue scripts list
     duologue scripts show small-talk
     duologue scripts check my-script.yaml
+    duologue scripts annotate hello.wav
     """
 
 
@@ -123,6 +128,128 @@ def schema() -> None:
     from sessions.scripts import json_schema
 
     click.echo(json.dumps(json_schema(), indent=2))
+
+
+@scripts.command(short_help="Note where the speech in audio files ends.")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--at",
+    metavar="SAMPLE|SECONDS",
+    help="The end as you know it: the index of the last speech sample (36071), or seconds (1.503 or 2s).",
+)
+@click.option(
+    "--method", type=click.Choice(["energy-1", "silero"]), help="Let this method find it.  [default: energy-1]"
+)
+@click.option("--force", is_flag=True, help="Write over a note that is there.")
+def annotate(files: tuple[Path, ...], at: str | None, method: str | None, force: bool) -> None:
+    """Note where the speech in FILES ends, each in a small file beside it (hello.wav.speech.json).
+
+    Every command that reads the audio then goes by that note. With --at it is your word, and exact; what a method found
+    keeps the method's name, and its error stands under the tables. Levels are shown, so that you can check.
+
+    \b
+    duologue scripts annotate hello.wav
+    duologue scripts annotate hello.wav --at 1.503 --force
+    duologue scripts annotate recordings/*.wav --method silero
+    """
+    from sessions import audio, sidecar
+    from sessions.errors import SetupError
+
+    if at is not None and (method is not None or len(files) > 1):
+        raise SetupError("--at is the end of one file, as you know it", "Give it with one FILE and without --method")
+    for file in files:
+        if sidecar.path_of(file).exists() and not force:
+            raise SetupError(f"{sidecar.path_of(file)} is there already", "Write over it with --force")
+    ends = []
+    for file in files:
+        source = audio.read(file)
+        ends.append((file, source, _end_of(file, source, at, method or "energy-1")))
+    for file, source, end in ends:
+        written = sidecar.write(file, end)
+        for line in _annotated_lines(file, source, end):
+            click.echo(line)
+        click.echo(f"  written: {written}")
+
+
+def _end_of(file: Path, source: Source, at: str | None, method: str) -> SpeechEnd:
+    from harness.speech_end_error.methods import finder
+    from sessions.errors import SetupError
+    from sessions.speech_end import ANNOTATION, SpeechEnd
+
+    if at is None:
+        return finder(method)(source.samples, source.rate_hz, name=str(file))
+    if re.fullmatch("[0-9]+", at):
+        index = int(at)
+    elif re.fullmatch(r"[0-9]*\.[0-9]+s?|[0-9]+s", at):
+        index = round(float(at.removesuffix("s")) * source.rate_hz) - 1
+    else:
+        raise SetupError(f"--at {at}: neither a sample nor seconds", "For example 36071, 1.503 or 2s")
+    if not 0 <= index < len(source.samples):
+        length = f"{len(source.samples)} samples at {source.rate_hz} Hz, {len(source.samples) / source.rate_hz:.3f} s"
+        raise SetupError(f"--at {at} is not in {file}, which has {length}", "Name the last speech sample, from 0")
+    return SpeechEnd(index, source.rate_hz, ANNOTATION)
+
+
+def _annotated_lines(file: Path, source: Source, end: SpeechEnd) -> list[str]:
+    """Where the end lies and how loud it is around it, for someone who checks."""
+    from sessions.speech_end import ANNOTATION, block_edges, block_powers
+
+    rate_hz, after = end.rate_hz, end.index_samples + 1
+    loudest = block_powers(source.samples, block_edges(len(source.samples), rate_hz)).max()
+    tenth, block = rate_hz // 10, rate_hz // 200
+    levels = {
+        "loudest 5 ms": _dbfs(float(loudest)),
+        "100 ms before the end": _level(source, after - tenth, after),
+        "last 5 ms": _level(source, after - block, after),
+        "next 5 ms": _level(source, after, after + block),
+        "100 ms after": _level(source, after, after + tenth),
+    }
+    lines = [
+        f"{file}: speech ends at {end.offset_ns / 1e9:.3f} s of {len(source.samples) / rate_hz:.3f} s "
+        f"(sample {end.index_samples} at {rate_hz} Hz, by {end.method})",
+        f"  level in dBFS: {', '.join(f'{name} {level}' for name, level in levels.items())}",
+    ]
+    if end.method != ANNOTATION:
+        again = f"duologue scripts annotate {shlex.quote(str(file))} --force --at {end.index_samples}"
+        lines.append(f"  once you have checked it, make it yours: {again}")
+    return lines
+
+
+def _level(source: Source, first: int, end: int) -> str:
+    import numpy as np
+
+    from sessions.speech_end import block_powers
+
+    first, end = max(first, 0), min(end, len(source.samples))
+    if end <= first:
+        return "(the file ends)"
+    return _dbfs(float(block_powers(source.samples, np.array([first, end], dtype=np.int64))[0]))
+
+
+def _dbfs(power: float) -> str:
+    import math
+
+    from harness.report.wording import number
+
+    return number(10 * math.log10(power), 1) if power > 0 else "(digital silence)"
+
+
+@scripts.command("speech-end-error", short_help="Measure the methods that find the end of speech.")
+@_JSON
+def speech_end_error(as_json: bool) -> None:
+    """Measure how far each method that finds the end of speech is off, on marked audio that is built in.
+
+    The figures that are shipped, and stand under tables, came from this command: docs/speech-end.md.
+
+    \b
+    duologue scripts speech-end-error
+    duologue scripts speech-end-error --json
+    """
+    from harness.speech_end_error import encode_table
+    from harness.speech_end_error.errors import measure_methods, table_lines
+
+    table = measure_methods()
+    click.echo(encode_table(table) if as_json else "\n".join(table_lines(table)), nl=not as_json)
 
 
 def _as_json(script: Script) -> dict[str, Any]:

@@ -15,11 +15,13 @@ import msgspec
 
 from harness.report.wording import plural
 from harness.results.dialogue_result import DialogueResult
+from harness.speech_end_error import bound_ms
 from metrics.outcome import kind_of
 from metrics.result import Failed, Measured, TurnClass, TurnResult, Unavailable, Value
 from metrics.stats import Distribution, summarise
 from metrics.table import METRICS, metric
 from sessions.runs import Load, Plan
+from sessions.speech_end import ANNOTATION
 
 __all__ = ["Summary", "schema_text", "summarise_run", "value_of"]
 
@@ -98,6 +100,13 @@ class Conditions(msgspec.Struct, frozen=True):
     lateness_limit_ms: float
 
 
+class SpeechEndBound(msgspec.Struct, frozen=True):
+    """How far a method that found speech ends is itself off, by magnitude, on built-in marked audio."""
+
+    p50_ms: float
+    p95_ms: float
+
+
 class SpokenTurn(msgspec.Struct, frozen=True):
     """One exchange. understood: what the server says it heard, "" where it says nothing."""
 
@@ -125,7 +134,11 @@ class SpokenDialogue(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """A whole run. connection_ms: phase → distribution over dialogues · flags: kind of remark → turns that have it."""
+    """A whole run.
+
+    connection_ms: phase → distribution over dialogues · flags: kind of remark → turns that have it · speech_end_bounds:
+    by method, for each that found the end of speech that nobody annotated; None where its error was never measured.
+    """
 
     created: str
     target: str
@@ -147,6 +160,7 @@ class Summary(msgspec.Struct, frozen=True):
     load: Load = Load()
     start_delay_ms: Distribution | None = None
     """Open loop: from the instant at which each dialogue was to begin to its readiness."""
+    speech_end_bounds: dict[str, SpeechEndBound | None] = {}
 
 
 def summarise_run(plan: Plan, dialogues: list[DialogueResult], floor: Mapping[str, float]) -> Summary:
@@ -182,6 +196,7 @@ def summarise_run(plan: Plan, dialogues: list[DialogueResult], floor: Mapping[st
         software=plan.software,
         machine_floor=dict(floor),
         spoken=[_spoken(dialogue) for dialogue in dialogues],
+        speech_end_bounds=_speech_end_bounds(turns),
         load=plan.load,
         start_delay_ms=_start_delay(plan, measured),
     )
@@ -214,6 +229,12 @@ def _conditions(plan: Plan, turns: Iterable[TurnResult]) -> Conditions:
         rate_hz=plan.rate_hz,
         lateness_limit_ms=plan.limits.lateness_ms,
     )
+
+
+def _speech_end_bounds(turns: Iterable[TurnResult]) -> dict[str, SpeechEndBound | None]:
+    methods = {turn.method for turn in turns if turn.method} - {ANNOTATION}
+    bounds = {method: bound_ms(method) for method in sorted(methods)}
+    return {method: bound and SpeechEndBound(*bound) for method, bound in bounds.items()}
 
 
 def _attempts(plan: Plan, measured: list[DialogueResult]) -> Attempts:

@@ -26,6 +26,7 @@ from harness.report.wording import (
     reasons,
     row_digits,
     span,
+    speech_end_bound,
     words_for,
 )
 from metrics.stats import Distribution
@@ -88,6 +89,7 @@ def print_table(summary: Summary, console: Console) -> None:
     if summary.headline.turns:
         footnotes = Footnotes()
         console.print(Padding(_latencies(summary, footnotes), (1, 0)), highlight=False)
+        footnotes.unmarked += [speech_end_bound(*item) for item in summary.speech_end_bounds.items()]
         for line in footnotes.lines():
             console.print(Text(line, style="dim"), highlight=False)
     else:

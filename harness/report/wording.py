@@ -204,3 +204,20 @@ def describe_class(run: Described) -> str:
     kind = CLASSES.get(run.protocol_class, "unknown")
     detection = TURN_DETECTIONS.get(run.turn_detection, run.turn_detection)
     return f"{protocol}, class {run.protocol_class} ({kind}), turn detection: {detection}"
+
+
+class SpeechEndError(Protocol):
+    """p50 and p95 of the magnitude of a method's own error."""
+
+    @property
+    def p50_ms(self) -> float: ...
+    @property
+    def p95_ms(self) -> float: ...
+
+
+def speech_end_bound(method: str, bound: SpeechEndError | None) -> str:
+    """What stands under a table whose turns have an end of speech that `method` found."""
+    if bound is None:
+        return f"speech end by {method}: its own error was not measured"
+    p50, p95 = number(bound.p50_ms), number(bound.p95_ms)
+    return f"speech end by {method}: itself off by p50 {p50}, p95 {p95} ms (built-in marked audio)"

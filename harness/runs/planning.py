@@ -14,7 +14,7 @@ from clients.dialect import CLIENTS, Dialect, SessionOptions
 from harness.dialogue.record import TurnToSpeak
 from harness.runs.loop import loop_name
 from metrics.table import definitions
-from sessions import audio
+from sessions import audio, sidecar
 from sessions.clock import NS_PER_MS, wall_time
 from sessions.errors import SetupError
 from sessions.runs import Limits, Load, Plan, PlannedScript, PlannedTurn, RunFolder, disk_errors
@@ -120,12 +120,16 @@ def software() -> dict[str, str]:
 
 
 def store_clips(run: RunFolder, scripts: Sequence[Script]) -> None:
-    """Keep every clip of the plan in the run folder, by content."""
+    """Keep every clip of the plan in the run folder, by content, with its end of speech beside it.
+
+    A run of these files then has the same ends, and the same word on who found them.
+    """
     for script in scripts:
         for turn in script.turns:
             place = run.clip(turn.sha256)
             if not place.exists():
                 audio.write_flac(place, turn.clip.pcm, turn.clip.rate_hz)
+                sidecar.write(place, turn.speech_end)
 
 
 def schedule(plan: Plan) -> list[Slot]:

@@ -13,6 +13,7 @@ from harness.report.summary import Summary
 from harness.report.wording import DASH, INSTANTS, describe_class, plural, words_for
 from sessions.runs import Plan
 from sessions.scripts import RATE_HZ, library
+from sessions.speech_end import SILERO_1
 
 _FLOOR = {
     "wake_late_p50_ms": "timers wake late by, median",
@@ -67,6 +68,7 @@ def command_line(plan: Plan) -> str:
         ("--warmup", plan.warmup, 0),
         ("--turn-detection", plan.turn_detection, "manual"),
         *(("--vad", f"{name}={value:g}", None) for name, value in plan.server_vad.items()),
+        ("--speech-end", "silero" if SILERO_1 in _methods(plan) else "energy-1", "energy-1"),
         ("--voice", plan.voice, ""),
         *(("--header", f"{name}: …", None) for name in plan.headers),
         ("--api-key-env", plan.api_key_env, ""),
@@ -83,6 +85,10 @@ def command_line(plan: Plan) -> str:
             words.append(f"{name} {shlex.quote(text)}")
     one_line = " ".join(words)
     return one_line if len(one_line) <= _WIDTH else " \\\n    ".join([" ".join(words[:3]), *words[3:]])
+
+
+def _methods(plan: Plan) -> set[str]:
+    return {turn.method for script in plan.scripts for turn in script.turns}
 
 
 def _what_to_say(plan: Plan) -> list[str]:

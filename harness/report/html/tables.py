@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from harness.report.html.markup import Markup, join, tag
 from harness.report.summary import Group, MeasureSummary, Summary
-from harness.report.wording import DASH, counts, number, reasons, row_digits, span, words_for
+from harness.report.wording import DASH, counts, number, reasons, row_digits, span, speech_end_bound, words_for
 from metrics.stats import Distribution
 
 MAIN = (
@@ -59,11 +59,18 @@ def figures_section(summary: Summary) -> Markup:
             tag("h2", "All figures"),
             tag("p", legend, class_="legend"),
             _table(main),
+            *_bounds(summary),
             tag("details", tag("summary", "More figures"), _table(more)),
             tag("h3", "What became of every attempt"),
             _attempts(summary),
         ]
     )
+
+
+def _bounds(summary: Summary) -> Iterable[Markup]:
+    for method, bound in summary.speech_end_bounds.items():
+        line = speech_end_bound(method, bound)
+        yield tag("p", f"{line[0].upper()}{line[1:]}.", class_="note")
 
 
 def _table(rows: list[Markup]) -> Markup:
