@@ -33,6 +33,7 @@ Examples:
 @click.option(
     "--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with a demo that was interrupted."
 )
+@click.option("--no-calibration", is_flag=True, help="Leave out the checks of this machine's clock, 4 s each.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
 @click.pass_obj
 def demo(
@@ -43,6 +44,7 @@ def demo(
     repeat: int,
     out: Path | None,
     resume: Path | None,
+    no_calibration: bool,
     as_json: bool,
 ) -> int:
     """Start the embedded server (VAD, ASR, LLM, TTS: small real models on the CPU) and measure it.
@@ -79,7 +81,8 @@ def demo(
                 weights=weights,
             )
             run = begun or begin_run(ask, secrets, out, "demo")
-            return measure_run(run, Access(url, {}, "", secrets), command="demo", as_json=as_json)
+            access = Access(url, {}, "", secrets)
+            return measure_run(run, access, command="demo", as_json=as_json, check_clock=not no_calibration)
 
 
 def _weights(asr: str) -> dict[str, str]:

@@ -28,7 +28,7 @@ class _Limit(click.FloatRange):
 
 LIMIT = _Limit(0, 1e6, min_open=True)
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_MAY_COME_WITH_RESUME = frozenset({"headers", "api_key_env"})
+_MAY_COME_WITH_RESUME = frozenset({"headers", "api_key_env", "no_calibration"})
 
 _EXAMPLES = """
 \b
@@ -89,6 +89,7 @@ Examples:
     metavar="N",
     help="Received per dialogue.",
 )
+@click.option("--no-calibration", is_flag=True, help="Leave out the checks of this machine's clock, 4 s each.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
 @click.pass_obj
 def measure(secrets: Secrets, /, target: str | None, resume: Path | None, as_json: bool, **options: Any) -> int:
@@ -113,7 +114,7 @@ def measure(secrets: Secrets, /, target: str | None, resume: Path | None, as_jso
 
     access = Access(full_target, access_headers, api_key, secrets)
     try:
-        return measure_run(run, access, as_json=as_json)
+        return measure_run(run, access, as_json=as_json, check_clock=not options["no_calibration"])
     except DuologueError:
         if resume is None:  # no session came about: the next try may have the same --out
             run.discard()

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
+from harness.calibrate.bound import Bound, Part, bound_of
 from harness.report.wording import plural
 from harness.results.dialogue_result import DialogueResult
 from harness.speech_end_error import bound_ms
@@ -157,16 +158,21 @@ class Summary(msgspec.Struct, frozen=True):
     machine_floor: dict[str, float]
     spoken: list[SpokenDialogue]
     version: int = SUMMARY_VERSION
+    clock: Bound | None = None
+    """From the checks of this machine's clock beside the run; None where there were none."""
     load: Load = Load()
     start_delay_ms: Distribution | None = None
     """Open loop: from the instant at which each dialogue was to begin to its readiness."""
     speech_end_bounds: dict[str, SpeechEndBound | None] = {}
 
 
-def summarise_run(plan: Plan, dialogues: list[DialogueResult], floor: Mapping[str, float]) -> Summary:
+def summarise_run(
+    plan: Plan, dialogues: list[DialogueResult], floor: Mapping[str, float], parts: Sequence[Part] = ()
+) -> Summary:
     """Aggregate a run.
 
-    dialogues: all that were performed, warm-up included · floor: this machine's own timing, in ms, by name.
+    dialogues: all that were performed, warm-up included · floor: this machine's own timing, in ms, by name · parts:
+    the checks of its clock beside the run.
     """
     measured = [dialogue for dialogue in dialogues if dialogue.completed and not dialogue.warmup]
     counted = Dialogues(
@@ -196,6 +202,7 @@ def summarise_run(plan: Plan, dialogues: list[DialogueResult], floor: Mapping[st
         software=plan.software,
         machine_floor=dict(floor),
         spoken=[_spoken(dialogue) for dialogue in dialogues],
+        clock=bound_of(parts, plan.limits.lateness_ms),
         speech_end_bounds=_speech_end_bounds(turns),
         load=plan.load,
         start_delay_ms=_start_delay(plan, measured),

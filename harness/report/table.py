@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from harness.calibrate.bound import bound_line
 from harness.report.load_wording import load_lines
 from harness.report.summary import Attempts, Group, MeasureSummary, SpokenDialogue, SpokenTurn, Summary
 from harness.report.wording import (
@@ -90,6 +91,7 @@ def print_table(summary: Summary, console: Console) -> None:
         footnotes = Footnotes()
         console.print(Padding(_latencies(summary, footnotes), (1, 0)), highlight=False)
         footnotes.unmarked += [speech_end_bound(*item) for item in summary.speech_end_bounds.items()]
+        footnotes.unmarked.append(bound_line(summary.clock))
         for line in footnotes.lines():
             console.print(Text(line, style="dim"), highlight=False)
     else:
@@ -125,6 +127,8 @@ def attempt_lines(summary: Summary) -> Iterator[str]:
     if summary.flags:
         yield f"Remarks: {counts(summary.flags)}."
     yield from (f"{remark[0].upper()}{remark[1:]}." for remark in summary.remarks)
+    if summary.clock is not None:
+        yield from summary.clock.warnings
 
 
 def condition_lines(summary: Summary) -> Iterator[str]:

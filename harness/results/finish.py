@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.calibrate.bound import read_parts
 from harness.report.html import build_report
 from harness.report.summary import Summary, summarise_run
 from harness.report.turns_csv import write_turns_csv
@@ -43,7 +44,7 @@ def finish_run(run: RunFolder, *, on_dialogue: Callable[[int, int], None] = lamb
     for done, line in enumerate(lines, 1):
         dialogues.append(finish_dialogue(run, line, scripts[line.number]))
         on_dialogue(done, len(lines))
-    summary = summarise_run(run.plan, dialogues, run.plan.floor)
+    summary = summarise_run(run.plan, dialogues, run.plan.floor, read_parts(run.path))
     with disk_errors(run.path):
         write_atomic(run.path / "summary.json", msgspec.json.format(msgspec.json.encode(summary), indent=2))
         write_turns_csv(run.path / "turns.csv", dialogues)

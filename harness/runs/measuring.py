@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from harness.load.progress import LoadProgress
+from harness.runs.clock_checks import ClockChecks
 from harness.runs.floor import timing_floor
 from harness.runs.loop import run_timed
 from harness.runs.planning import Ask, free_space, make_plan, schedule, store_clips
@@ -48,10 +49,13 @@ def _unused(path: Path) -> Path:
     return place
 
 
-def measure_run(run: RunFolder, access: Access, *, command: str = "measure", as_json: bool = False) -> int:
+def measure_run(
+    run: RunFolder, access: Access, *, command: str = "measure", as_json: bool = False, check_clock: bool = True
+) -> int:
     """Perform what is left of `run`, derive everything, print the table. The command's exit code.
 
-    command: the one that goes on with this run, when it is interrupted.
+    command: the one that goes on with this run, when it is interrupted · check_clock: before and after it, where
+    anything is left to perform.
     """
     go_on = f"Go on with: duologue {command} --resume {run.path}"
     clock = TimerWheel(MonotonicClock())
@@ -60,7 +64,10 @@ def measure_run(run: RunFolder, access: Access, *, command: str = "measure", as_
     progress = LoadProgress(clock, done=len(run.journal()), quiet=quiet) if many else Progress(quiet=quiet)
     interrupted = False
     with run.locked():
+        left = len(schedule(run.plan)) - len(run.journal())
+        checks = ClockChecks(run, asked=check_clock and left > 0, quiet=as_json and not sys.stderr.isatty())
         try:
+            checks.before()
             run_timed(_until_stopped(run, access, clock, progress))
         except (KeyboardInterrupt, asyncio.CancelledError):
             interrupted = True
@@ -69,6 +76,7 @@ def measure_run(run: RunFolder, access: Access, *, command: str = "measure", as_
         if interrupted and not run.journal():
             click.echo(f"interrupted before any dialogue was done. {go_on}", err=True)
             return EXIT_INTERRUPTED
+        checks.after(interrupted=interrupted)
         return _tell(run, go_on if interrupted else "", as_json)
 
 

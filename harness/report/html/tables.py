@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from harness.calibrate.bound import bound_line
 from harness.report.html.markup import Markup, join, tag
 from harness.report.summary import Group, MeasureSummary, Summary
 from harness.report.wording import DASH, counts, number, reasons, row_digits, span, speech_end_bound, words_for
@@ -59,6 +60,7 @@ def figures_section(summary: Summary) -> Markup:
             tag("h2", "All figures"),
             tag("p", legend, class_="legend"),
             _table(main),
+            tag("p", bound_line(summary.clock), class_="note"),
             *_bounds(summary),
             tag("details", tag("summary", "More figures"), _table(more)),
             tag("h3", "What became of every attempt"),

@@ -91,5 +91,7 @@ def _notes(summary: Summary) -> Iterable[Markup]:
             "which says nothing about the server; invalid turns stand in no figure."
         )
         yield tag("p", text, class_="note")
+    for warning in summary.clock.warnings if summary.clock is not None else ():
+        yield tag("p", warning, class_="note bad")
     for remark in summary.remarks:
         yield tag("p", f"{remark}.", class_="note quiet")
