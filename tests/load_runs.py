@@ -69,3 +69,30 @@ class Slots:
                     await wire.send(done("r"))
             finally:
                 self.now -= 1
+
+
+class Workers:
+    """A server that makes `k` replies at once, each in 300 ms; the other requests wait."""
+
+    def __init__(self, k: int) -> None:
+        self._free = asyncio.Semaphore(k)
+
+    async def __call__(self, wire: Wire) -> None:
+        await greet(wire)
+        while True:
+            await request(wire)
+            async with self._free:
+                await sleep_ms(wire, 300)
+            await wire.send(created("r"))
+            await wire.send(audio("r", tone(200)))
+            await wire.send(done("r"))
+
+
+class Full(Slots):
+    """Closes the connection where it has no place."""
+
+    async def __call__(self, wire: Wire) -> None:
+        if self._free.locked():
+            await wire.close(1013, "full")
+            return
+        await super().__call__(wire)

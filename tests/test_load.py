@@ -15,8 +15,7 @@ from metrics.turns import measure_conversation
 from sessions.clock import NS_PER_MS, NS_PER_S, MonotonicClock
 from sessions.errors import ConnectFailed
 from sessions.runs import Limits, Load
-from tests.load_runs import ACCESS, Slots, hold, make_run
-from tests.peers import Wire
+from tests.load_runs import ACCESS, Full, Slots, hold, make_run
 from tests.virtual_time import VirtualClock, run_virtual
 
 
@@ -118,16 +117,6 @@ def test_no_session_at_all_ends_the_run_with_its_own_error(tmp_path: Path) -> No
     assert len(tried) == 1 and not run.journal()
     run.discard()
     assert not run.path.exists()
-
-
-class Full(Slots):
-    """Closes the connection where it has no place."""
-
-    async def __call__(self, wire: Wire) -> None:
-        if self._free.locked():
-            await wire.close(1013, "full")
-            return
-        await super().__call__(wire)
 
 
 def test_a_refusal_beside_sessions_that_stand_is_a_result(tmp_path: Path) -> None:

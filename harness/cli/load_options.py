@@ -24,8 +24,20 @@ _OPTIONS = (
         help="Begin R dialogues a second, whether or not earlier ones are over (open loop).",
     ),
     click.option("--arrivals", type=click.Choice(["poisson", "constant"]), help="With --rate.  [default: poisson]"),
-    click.option("--max-sessions", type=click.IntRange(1), metavar="N", help="With --rate: later ones begin late."),
+    click.option(
+        "--max-sessions",
+        type=click.IntRange(1),
+        metavar="N",
+        help="With --rate: dialogues beyond it begin late; with --slo: where the search ends.",
+    ),
     click.option("--seed", type=int, metavar="N", help="With --rate: of the arrivals.  [default: 1]"),
+    click.option("--sweep", metavar="1,2,4,…", help="A run for each number of sessions; --repeat is per session."),
+    click.option(
+        "--slo",
+        multiple=True,
+        metavar="'voice_to_voice p95 < 800ms'",
+        help="Search the most sessions that hold it (with --sweep: judge each level); may be repeated.",
+    ),
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import re
@@ -37,6 +38,7 @@ Examples:
   duologue measure wss://api.openai.com/v1/realtime?model=gpt-realtime \\
       --api-key-env OPENAI_API_KEY --script facts --turn-detection server_vad
   duologue measure ws://localhost:8765 --audio hello.wav --audio and-then.wav
+  duologue measure ws://localhost:8765 --script facts --slo 'voice_to_voice p95 < 800ms'
   duologue measure --resume runs/2026-11-29T10-15-00-measure
 """
 
@@ -109,7 +111,10 @@ def measure(secrets: Secrets, /, target: str | None, resume: Path | None, as_jso
         if not api_key and run.plan.api_key_env:
             access_headers, api_key = _secrets(secrets, options["headers"], run.plan.api_key_env)
     else:
-        run, full_target = _new_run(secrets, target, access_headers, options)
+        ask = _ask(target, access_headers, options)
+        if options["sweep"] or options["slo"]:
+            return _measure_levels(secrets, ask, api_key, options, as_json)
+        run, full_target = _begin(secrets, ask, options)
     from harness.runs.run import Access
 
     access = Access(full_target, access_headers, api_key, secrets)
@@ -158,8 +163,22 @@ def _secrets(secrets: Secrets, headers: tuple[str, ...], api_key_env: str) -> tu
     return parsed, key
 
 
-def _new_run(secrets: Secrets, target: str | None, headers: dict[str, str], options: dict[str, Any]) -> Any:
+def _measure_levels(secrets: Secrets, ask: Any, api_key: str, options: dict[str, Any], as_json: bool) -> int:
+    from harness.cli.levels import measure_levels, only_what_goes_with_levels
+    from harness.runs.run import Access
+
+    only_what_goes_with_levels(options)
+    return measure_levels(secrets, ask, Access(ask.target, ask.headers, api_key, secrets), options, as_json)
+
+
+def _begin(secrets: Secrets, ask: Any, options: dict[str, Any]) -> Any:
     from harness.runs.measuring import begin_run
+
+    load = load_of(options, (ask.repeat + ask.warmup) * len(ask.scripts))
+    return begin_run(dataclasses.replace(ask, load=load), secrets, options["out"], "measure"), ask.target
+
+
+def _ask(target: str | None, headers: dict[str, str], options: dict[str, Any]) -> Any:
     from harness.runs.planning import Ask
     from harness.speech_end_error.methods import finder
     from sessions.runs import Limits
@@ -173,7 +192,7 @@ def _new_run(secrets: Secrets, target: str | None, headers: dict[str, str], opti
     scripts = [load_script(name, find_end=find_end) for name in options["scripts"]] or [
         script_from_audio(options["audio"], find_end=find_end)
     ]
-    ask = Ask(
+    return Ask(
         target=target,
         scripts=scripts,
         protocol=options["protocol"],
@@ -184,7 +203,6 @@ def _new_run(secrets: Secrets, target: str | None, headers: dict[str, str], opti
         voice=options["voice"],
         headers=headers,
         api_key_env=options["api_key_env"],
-        load=load_of(options, (options["repeat"] + options["warmup"]) * len(scripts)),
         limits=Limits(
             lateness_ms=options["limit_lateness"],
             connect_s=options["limit_connect"],
@@ -193,7 +211,6 @@ def _new_run(secrets: Secrets, target: str | None, headers: dict[str, str], opti
             bytes_per_dialogue=options["limit_bytes"],
         ),
     )
-    return begin_run(ask, secrets, options["out"], "measure"), target
 
 
 def _vad(settings: tuple[str, ...], turn_detection: str) -> dict[str, float]:

@@ -29,8 +29,8 @@ class LoadProgress(Watcher):
         self._quiet = quiet
         self._live = sys.stderr.isatty()
         self._every_ns = NS_PER_S if self._live else 10 * NS_PER_S
-        self._began_ns = self._shown_ns = clock.now_ns()
-        self._cpu_ns = process_cpu_ns()
+        self._began_ns = self._shown_ns = 0
+        self._cpu_ns = 0
         self._width = 0
         self._total = 0
         self._active = 0
@@ -41,6 +41,9 @@ class LoadProgress(Watcher):
         self._late_max_ns = 0
 
     def dialogue_begins(self, slot: Slot, total: int) -> None:
+        if not self._began_ns:
+            self._began_ns = self._shown_ns = self._clock.now_ns()
+            self._cpu_ns = process_cpu_ns()
         self._total = total
         self._active += 1
         self._renew()
@@ -60,6 +63,8 @@ class LoadProgress(Watcher):
 
     def close(self) -> None:
         """Show the last state, and end the line."""
+        if not self._began_ns:
+            return
         self._show()
         if self._live and not self._quiet:
             click.echo(err=True)

@@ -29,21 +29,20 @@ _ROOM_BYTES = 1024 * 1024
 
 def begin_run(ask: Ask, secrets: Secrets, out: Path | None, kind: str) -> RunFolder:
     """Make the run folder with its plan and the user's audio."""
-    path = out or Path("runs") / f"{re.sub(r'[:.+].*$', '', wall_time().replace(':', '-'))}-{kind}"
+    path = out or default_place(kind)
     free_space(path, _ROOM_BYTES)
     floor = run_timed(timing_floor(TimerWheel(MonotonicClock())))
     plan = make_plan(ask, secrets, floor)
-    if out is None:
-        path = _unused(path)
     run = RunFolder.create(path, plan)
     store_clips(run, ask.scripts)
     return run
 
 
-def _unused(path: Path) -> Path:
-    """A default name that nobody has: two runs may begin in one second."""
+def default_place(kind: str) -> Path:
+    """A name by the wall clock that nobody has: two runs may begin in one second."""
+    path = Path("runs") / f"{re.sub(r'[:.+].*$', '', wall_time().replace(':', '-'))}-{kind}"
     place, number = path, 1
-    while (place / "plan.json").exists():
+    while any((place / name).exists() for name in ("plan.json", "levels.json")):
         number += 1
         place = path.with_name(f"{path.name}-{number}")
     return place
@@ -58,26 +57,32 @@ def measure_run(
     anything is left to perform.
     """
     go_on = f"Go on with: duologue {command} --resume {run.path}"
-    clock = TimerWheel(MonotonicClock())
-    quiet = as_json and not sys.stderr.isatty()
-    many = run.plan.load != Load()
-    progress = LoadProgress(clock, done=len(run.journal()), quiet=quiet) if many else Progress(quiet=quiet)
-    interrupted = False
     with run.locked():
-        left = len(schedule(run.plan)) - len(run.journal())
-        checks = ClockChecks(run, asked=check_clock and left > 0, quiet=as_json and not sys.stderr.isatty())
-        try:
-            checks.before()
-            run_timed(_until_stopped(run, access, clock, progress))
-        except (KeyboardInterrupt, asyncio.CancelledError):
-            interrupted = True
-        finally:
-            progress.close()
+        interrupted = perform(run, access, quiet=as_json and not sys.stderr.isatty(), check_clock=check_clock)
         if interrupted and not run.journal():
             click.echo(f"interrupted before any dialogue was done. {go_on}", err=True)
             return EXIT_INTERRUPTED
-        checks.after(interrupted=interrupted)
         return _tell(run, go_on if interrupted else "", as_json)
+
+
+def perform(run: RunFolder, access: Access, *, quiet: bool, check_clock: bool) -> bool:
+    """Perform what is left of `run`, which is locked; whether the user interrupted it."""
+    clock = TimerWheel(MonotonicClock())
+    many = run.plan.load != Load()
+    progress = LoadProgress(clock, done=len(run.journal()), quiet=quiet) if many else Progress(quiet=quiet)
+    interrupted = False
+    left = len(schedule(run.plan)) - len(run.journal())
+    checks = ClockChecks(run, asked=check_clock and left > 0, quiet=quiet)
+    try:
+        checks.before()
+        run_timed(_until_stopped(run, access, clock, progress))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        interrupted = True
+    finally:
+        progress.close()
+    if not interrupted or run.journal():
+        checks.after(interrupted=interrupted)
+    return interrupted
 
 
 async def _until_stopped(run: RunFolder, access: Access, clock: Clock, watcher: Watcher) -> None:

@@ -1,0 +1,40 @@
+"""Levels of a sweep or a search, on the terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from harness.load.levels import SHOWN, Levels
+from harness.report.wording import DASH, clean, number, plural, words_for
+
+
+def print_levels(found: Levels, console: Console) -> None:
+    """One row a level (latencies in ms), then the answer of a search."""
+    console.print()
+    console.print(Text(clean(found.target), style="bold"), highlight=False)
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    titles = ["sessions", "done", "invalid", "failed"]
+    titles += [title for name in SHOWN for title in (f"{words_for(name).label}\np50", "\np95")]
+    for title in titles:
+        table.add_column(title, justify="right")
+    if found.objectives:
+        table.add_column("held")
+    for level in sorted(found.levels, key=lambda level: level.sessions):
+        cells = [str(n) for n in (level.sessions, level.completed, level.invalid, level.failed)]
+        for name in SHOWN:
+            figures = level.figures[name]
+            cells += [number(figures[one]) if one in figures else DASH for one in ("p50", "p95")]
+        if found.objectives:
+            cells.append({True: "yes", False: "no", None: "?"}[level.held])
+        table.add_row(*cells)
+    console.print(table, highlight=False)
+    for level in sorted(found.levels, key=lambda level: level.sessions):
+        if level.why:
+            console.print(Text(f"{plural(level.sessions, 'session')}: {clean('; '.join(level.why))}"), highlight=False)
+    if found.highest is not None:
+        asked = clean(" and ".join(found.objectives))
+        answer = plural(found.highest, "session") if found.highest else "not even 1 session"
+        console.print(Text(f"\nThe most that hold {asked}: {answer}.", style="bold"), highlight=False)
+    console.print()
