@@ -158,14 +158,16 @@ def weighted_percentiles(values: NDArray[np.float64], upto: NDArray[np.int64], p
     return np.asarray(low + (high - low) * (position - below), dtype=np.float64)
 
 
-def middle_of_resamples(figures: NDArray[np.float64], dialogues: int) -> tuple[float, float]:
+def middle_of_resamples(
+    figures: NDArray[np.float64], dialogues: int, freedom: float | None = None
+) -> tuple[float, float]:
     """95 % interval from a figure's resamples: the expanded percentile interval.
 
-    Instead of 2.5 % each tail leaves Φ(−√(n/(n−1))·t), t = the 97.5 % point of Student's t with n−1 degrees, n = number
-    of dialogues: 0.86 % for 10 of them, 2.2 % for 60. T. Hesterberg, "What Teachers Should Know About the Bootstrap",
-    The American Statistician 69 (2015).
+    Instead of 2.5 % each tail leaves Φ(−√(n/(n−1))·t), t = the 97.5 % point of Student's t with `freedom` degrees (n−1
+    where not given), n = number of dialogues: 0.86 % for 10 of them, 2.2 % for 60. T. Hesterberg, "What Teachers Should
+    Know About the Bootstrap", The American Statistician 69 (2015).
     """
-    tail = 100 * NormalDist().cdf(-math.sqrt(dialogues / (dialogues - 1)) * student_t(dialogues - 1))
+    tail = 100 * NormalDist().cdf(-math.sqrt(dialogues / (dialogues - 1)) * student_t(freedom or dialogues - 1))
     low, high = np.percentile(figures, [tail, 100 - tail])
     return float(low), float(high)
 
@@ -190,7 +192,7 @@ def tail_interval(sample: Sample, percent: int) -> tuple[float, float] | None:
     return float(sample.values[low]), float(sample.values[high])
 
 
-def student_t(freedom: int) -> float:
+def student_t(freedom: float) -> float:
     """The 97.5 % point of Student's t: the expansion 26.7.5 of Abramowitz and Stegun, right to 1e-4 from 9 degrees."""
     z = NormalDist().inv_cdf(0.975)
     terms = (

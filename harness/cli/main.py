@@ -26,6 +26,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "calibrate": ("harness.cli.calibrate:calibrate", "How true figures are on this machine."),
     "serve": ("harness.cli.serve:serve", "Serve the embedded cascade, or the metronome."),
     "report": ("harness.cli.report:report", "Rebuild summary and report.html of a run."),
+    "compare": ("harness.cli.compare:compare", "Compare two runs: differences with intervals."),
+    "gate": ("harness.cli.gate:gate", "Hold a run to objectives and a baseline, for CI."),
     "scripts": ("harness.cli.scripts:scripts", "List, show and check session scripts."),
     "weights": ("harness.cli.weights:weights", "List, fetch and verify model weights."),
 }
@@ -74,7 +76,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show it.")
 def cli() -> None:
-    """Measure how a speech-to-speech system holds a conversation, in real time, on one clock.
+    """Measure how a speech-to-speech system holds a conversation, on one clock.
 
     \b
     Example:

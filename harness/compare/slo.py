@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from harness.report.wording import MINUS, plural
 from metrics.stats import NEEDED_SAMPLES, percentile
 from metrics.table import METRICS, metric
 from sessions.errors import SetupError
@@ -84,21 +85,20 @@ class Slo:
         values = [value for group in values_by_dialogue.values() for value in group]
         if (reason := why_untold(self.figure, len(values))) is not None:
             return Verdict(None, None, f"{self.figure} cannot be told: {reason}")
-        return self._compared(figure_of(values, self.figure), f"over {_plural(len(values), 'turn')}")
+        return self._compared(figure_of(values, self.figure), f"over {plural(len(values), 'turn')}")
 
     def _of_attempts(self, attempts: Counted) -> Verdict:
-        number = attempts.failed if self.metric == "failed" else attempts.invalid
-        of = attempts.completed + attempts.failed if self.metric == "failed" else attempts.total
+        number, of = share_of(self.metric, attempts)
         if not of:
             return Verdict(None, None, f"{self.metric} cannot be told: there is no attempt that counts")
         value = 100 * number / of if self.figure == "share" else float(number)
-        return self._compared(value, f"{number} of {_plural(of, 'turn')}")
+        return self._compared(value, f"{number} of {plural(of, 'turn')}")
 
     def _compared(self, value: float, basis: str) -> Verdict:
         held = _OPS[self.op](value, self.bound)
         name = self.metric if self.metric in ATTEMPTS else self.figure
         relation = self.op if held else f"not {self.op}"
-        told, bound = (amount(number, self.unit) for number in (value, self.bound))
+        told, bound = amounts_apart(value, self.bound, self.unit)
         return Verdict(held, value, f"{name} = {told} ({basis}), {relation} {bound}")
 
 
@@ -145,9 +145,9 @@ def bound_of(metric_name: str, number: str, unit: str, where: str) -> tuple[floa
     try:
         bound = float(number)
     except ValueError:
-        raise SetupError(f"{where}: {number!r} is not a number", _EXAMPLES) from None
+        raise SetupError(f"{where}: {number!r} is not a number", "Give a number, with ms, s or % after it") from None
     if not abs(bound) < float("inf"):
-        raise SetupError(f"{where}: the bound must be finite", _EXAMPLES)
+        raise SetupError(f"{where}: the bound must be finite", "Give a number, with ms, s or % after it")
     if unit == "%":
         return bound, "%"
     own = "turns" if metric_name in ATTEMPTS else metric(metric_name).unit
@@ -175,11 +175,23 @@ def figure_of(values: Sequence[float], figure: str) -> float:
     return percentile(values, int(figure[1:]))
 
 
-def amount(value: float, unit: str) -> str:
-    """A figure with its unit, for people."""
-    plain = f"{value:.5g}" if abs(value) < 10_000 else f"{value:.0f}"
-    return plain if unit in ("count", "ratio", "") else f"{plain} {unit}"
+def share_of(name: str, attempts: Counted) -> tuple[int, int]:
+    """(hits, of how many) of one of `ATTEMPTS`: failures of the attempts that count, invalid ones of all."""
+    if name == "failed":
+        return attempts.failed, attempts.completed + attempts.failed
+    return attempts.invalid, attempts.total
 
 
-def _plural(count: int, one: str) -> str:
-    return f"{count} {one if count == 1 else one + 's'}"
+def amount(value: float, unit: str, digits: int = 4) -> str:
+    """A figure with its unit, for people, to so many digits."""
+    plain = f"{value:.{digits}g}" if abs(value) < 10 ** (digits - 1) else f"{value:.{max(0, digits - 4)}f}"
+    plain = plain.replace("-", MINUS)
+    if unit in ("count", "ratio", ""):
+        return plain
+    return f"{plain} {unit.removesuffix('s') if plain == '1' and unit in ('turns', 'points') else unit}"
+
+
+def amounts_apart(value: float, bound: float, unit: str) -> tuple[str, str]:
+    """Both as `amount`, with as many digits as it takes to see which one is larger."""
+    told = [(amount(value, unit, digits), amount(bound, unit, digits)) for digits in (4, 6, 9)]
+    return next((pair for pair in told if pair[0] != pair[1]), told[-1])

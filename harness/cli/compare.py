@@ -1,0 +1,56 @@
+"""`duologue compare`: two runs side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from harness.compare.side import Side
+
+
+@click.command()
+@click.argument("a", type=click.Path(path_type=Path))
+@click.argument("b", type=click.Path(path_type=Path))
+@click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this measure; may be given again.")
+@click.option(
+    "--allow", "allowed", multiple=True, metavar="FIELD", help="Compare although FIELD differs; each row gets a mark."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON on standard output.")
+def compare(a: Path, b: Path, metrics: tuple[str, ...], allowed: tuple[str, ...], as_json: bool) -> int:
+    """Compare the run folder B with A: differences at p50, p95 and p99 with 95 % intervals, and a verdict in words.
+
+    Runs whose protocol class, turn detection, definitions, audio, speech ends or pacing differ are refused.
+
+    \b
+    Example:
+      duologue compare runs/2026-11-29T10-15-00-old runs/2026-11-29T11-02-00-new
+    """
+    import msgspec
+
+    from harness.compare.compare import compare_runs
+    from harness.compare.screen import print_comparison
+    from harness.compare.side import read_side
+    from harness.compare.slo import ATTEMPTS, known_metric
+    from harness.report.table import ROWS, Screen
+    from harness.report.wording import words_for
+    from sessions.errors import SetupError
+
+    names = list(dict.fromkeys(known_metric(name, "--metric") for name in metrics))
+    if counted := [name for name in names if name in ATTEMPTS]:
+        raise SetupError(f"--metric {counted[0]}: attempts are always compared", "Leave it out")
+    sides = read_side(a), read_side(b)
+    if not names:
+        names = [name for name in ROWS if not words_for(name).behind and any(_has(side, name) for side in sides)]
+    compared = compare_runs(*sides, names, allowed)
+    if as_json:
+        click.echo(msgspec.json.encode(compared).decode())
+    else:
+        print_comparison(compared, Screen())
+    return 0
+
+
+def _has(side: Side, metric: str) -> bool:
+    return any(side.values(metric).values())

@@ -1,0 +1,88 @@
+"""One run as comparison and gate see it: measured anew from its raw records, and nothing written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.results.derive import derive
+from metrics.result import TurnResult, Value
+from metrics.turns import measure_conversation
+from sessions.errors import SetupError
+from sessions.events import read_log
+from sessions.runs import Plan, RunFolder
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """Attempts by class; a `harness.compare.slo.Counted`."""
+
+    completed: int
+    invalid: int
+    failed: int
+
+    @property
+    def total(self) -> int:
+        return self.completed + self.invalid + self.failed
+
+
+@dataclass(frozen=True, slots=True)
+class Performed:
+    """One dialogue that counts. script: its name in the plan."""
+
+    id: str
+    script: str
+    turns: list[TurnResult]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A run. dialogues: those that count (no warm-up, none that the user stopped), in order."""
+
+    path: Path
+    plan: Plan
+    dialogues: list[Performed]
+
+    @property
+    def attempts(self) -> Attempts:
+        classes = Counter(turn.turn_class for dialogue in self.dialogues for turn in dialogue.turns)
+        return Attempts(classes["completed"], classes["invalid"], classes["failed"])
+
+    def values(self, metric: str) -> dict[str, list[float]]:
+        """Dialogue id → the metric's values over its completed turns that have one."""
+        return {dialogue.id: list(values_of(dialogue, metric).values()) for dialogue in self.dialogues}
+
+
+def values_of(dialogue: Performed, metric: str) -> dict[int, float]:
+    """Turn → value, of the completed turns that have one."""
+    found = {}
+    for turn in dialogue.turns:
+        measured = turn.measures.get(metric)
+        if turn.turn_class == "completed" and isinstance(measured, Value):
+            found[turn.turn] = measured.value
+    return found
+
+
+def read_side(path: Path) -> Side:
+    """Read a run folder. Raises `SetupError` where it is none, or holds no dialogue that counts."""
+    run = RunFolder.open(path)
+    dialogues = []
+    for line in sorted(run.journal(), key=lambda line: line.number):
+        if line.warmup:
+            continue
+        folder = run.dialogue(line.id)
+        try:
+            derived = derive(read_log(folder / "events.jsonl"), (folder / "received.bin").read_bytes())
+        except OSError as error:
+            raise SetupError(
+                f"cannot read {error.filename or folder}: {error.strerror or error}", "Give a whole run folder"
+            ) from error
+        if derived.completed:
+            turns = measure_conversation(derived.conversation, limit_lateness_ms=run.plan.limits.lateness_ms)
+            dialogues.append(Performed(line.id, line.script, turns))
+    if not dialogues:
+        raise SetupError(
+            f"the run {path} has no finished dialogue that counts", f"Go on with it: duologue measure --resume {path}"
+        )
+    return Side(path, run.plan, dialogues)
