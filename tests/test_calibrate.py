@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from harness.calibrate.carriers import TRANSPORTS
 from harness.calibrate.converse import compare, converse
 from harness.calibrate.grid import behaviour, quick_grid, utterances, whole_grid
-from harness.calibrate.machine import Level, level_of, resolve
+from harness.calibrate.machine import Calibration, Level, level_of, resolve
 from harness.calibrate.spread import Spread, spread
+from harness.calibrate.table import print_calibration, verdict_lines
 from harness.calibrate.truth import as_written
 from harness.dialogue.record import Record
 from harness.results.derive import derive
@@ -111,6 +114,31 @@ def test_the_rule_of_the_verdict() -> None:
     assert resolve(level([0.3], [0.2], [0.1])).latency_ms == 0.3, "a whole tenth stays"
     nothing = resolve(level([], [], []))
     assert (nothing.latency_ms, nothing.difference_ms, nothing.gap_ms) == (None, None, None)
+
+
+def calibration(*levels: Level) -> Calibration:
+    floor = {"clock_read_ms": 0.0001, "wake_late_p50_ms": 0.1, "wake_late_p99_ms": 0.2, "wake_late_max_ms": 0.3}
+    verdict = [resolve(each) for each in levels]
+    machine = {"cores": 2, "load_1min": 1.5}
+    return Calibration("", False, machine, {"platform": "Linux"}, floor, list(levels), verdict)
+
+
+def test_the_table_fits_80_columns_and_ends_with_the_verdict() -> None:
+    stalled = Level("websocket", 16, 9, 9, 121.0, spread([]), spread([]), spread([]), spread([]))
+    found = calibration(level([0.1, 0.21], [0.1, 0.52], [-0.31, 0.1]), stalled)
+    screen = io.StringIO()
+    print_calibration(found, Console(file=screen, width=80))
+    lines = [line.rstrip() for line in screen.getvalue().splitlines()]
+    assert max(map(len, lines)) <= 80
+    assert "websocket, 16 dialogues at once, 9 of 9 turns invalid, stalled for 121 ms" in lines
+    assert "  ±0.6 ms; differences under 1.2 ms and gaps under 0.4 ms cannot be told." in lines
+    assert "  nothing can be told, for no turn was on time." in lines
+    assert lines[-1] == "This machine tells latencies to ±0.6 ms, differences from 1.2 ms (1 dialogue)."
+
+
+def test_a_machine_that_was_late_throughout_is_told_so() -> None:
+    *_, last = verdict_lines(calibration(level([], [], [])))
+    assert last.startswith("This machine was late in every turn")
 
 
 # ---- as a user starts it -------------------------------------------------------------------------------------------

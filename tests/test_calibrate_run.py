@@ -138,7 +138,8 @@ def test_the_short_form_gives_finite_bounds() -> None:
     assert found.problem == ""
     assert len(found.errors_ms) + found.invalid == TURNS
     assert all(map(math.isfinite, found.errors_ms))
-    assert all(error_ms >= 0 for error_ms in found.errors_ms), "nothing is heard before it was written"
+    half_sample_ms = 500 / 24_000  # by so much the play-out model forgives a late packet
+    assert all(error_ms >= -half_sample_ms for error_ms in found.errors_ms), "nothing is heard before it was written"
 
 
 def test_what_goes_wrong_in_a_check_never_ends_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

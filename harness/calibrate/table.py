@@ -96,16 +96,16 @@ def verdict_lines(found: Calibration) -> Iterator[str]:
         yield f"  {_what_can_be_told(each)}."
     alone = found.verdict[0]
     if alone.latency_ms is None:
-        yield "This machine was late in every turn and cannot measure now. Stop what else runs on it; try again."
+        yield "This machine was late in every turn: stop what else runs on it, try again."
     else:
         yield (
-            f"One dialogue at a time, this machine tells latencies to ±{alone.latency_ms:.1f} ms "
-            f"and differences from {alone.difference_ms:.1f} ms up."
+            f"This machine tells latencies to ±{alone.latency_ms:.1f} ms, "
+            f"differences from {alone.difference_ms:.1f} ms (1 dialogue)."
         )
 
 
 def _what_can_be_told(found: Resolution) -> str:
     if found.latency_ms is None:
         return "nothing can be told, for no turn was on time"
-    gaps = "" if found.gap_ms is None else f", nor gaps under {found.gap_ms:.1f} ms"
-    return f"latencies ±{found.latency_ms:.1f} ms; differences under {found.difference_ms:.1f} ms cannot be told{gaps}"
+    gaps = "" if found.gap_ms is None else f" and gaps under {found.gap_ms:.1f} ms"
+    return f"±{found.latency_ms:.1f} ms; differences under {found.difference_ms:.1f} ms{gaps} cannot be told"
