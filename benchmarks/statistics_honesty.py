@@ -1,10 +1,11 @@
 """Do the intervals tell the truth? Simulated runs whose truth is known, measured by the product's own statistics.
 
-A run is a number of dialogues; the log-latencies of a dialogue's turns are a first-order autoregression around a level
-of the dialogue's own, so turns are correlated; latencies are log-normal, median 500 ms. Coverage: how often the 95 %
-interval holds the truth, of a run's figure and of the difference between two runs. A against A: how often the
-comparison says "no difference" of two runs of one system, paired (both performed the same scripts, and share what these
-do to the latency) and clustered. The goals are for p50; p95 and p99 are printed beside it, and how often they were withheld.
+A run is a number of dialogues; the log-latencies of a dialogue's turns are a first-order autoregression around a
+level of the dialogue's own, so turns are correlated; latencies are log-normal, median 500 ms. Coverage: how often the
+95 % interval holds the truth, of a run's figure and of the difference between two runs. A against A: how often the
+comparison says "no difference" of two runs of one system, paired (both performed the same scripts, and share what
+these do to the latency) and clustered. The goals are for p50; p95 and p99 are printed beside it, and how often they
+were withheld.
 
 Run: python -m benchmarks.statistics_honesty (about 2 minutes; exit 1 where a goal is missed)
 """
