@@ -187,6 +187,11 @@ async def test_a_run_may_go_without_and_one_that_never_began_leaves_nothing(tmp_
     assert ran.code == 0, ran.err
     assert read_parts(out) == []
     assert "The clock was not checked beside this run." in ran.out
+    async with on_a_socket(answers, CLOCK) as url:
+        levels = ["--sweep", "1", "--no-calibration", "--out", str(tmp_path / "levels")]
+        ran = await run("measure", url, "--audio", clip, *levels, extra=ON)
+    assert ran.code == 0, ran.err
+    assert not list((tmp_path / "levels").rglob("calibration.json"))
     nowhere = tmp_path / "nowhere"
     ran = await run("measure", "ws://127.0.0.1:1", "--audio", clip, "--out", str(nowhere), extra=ON)
     assert ran.code == 2
