@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import signal
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from harness.dialogue.record import Record
 from harness.results.derive import derive
 from servers.write_log import Write, WriteLog
 from sessions.errors import SetupError
-from tests.commands import run
+from tests.commands import finish, run, start
 from tests.peers import in_memory
 from tests.test_metronome_virtual import Fronted
 from tests.virtual_time import VirtualClock, run_virtual
@@ -160,6 +161,19 @@ async def test_calibrate_quick_prints_figures_and_a_verdict(tmp_path: Path) -> N
         assert found["floor"][name] >= 0
     assert "machine" in ran.out.rstrip().splitlines()[-1]
     assert "16 dialogues at once" in ran.out
+
+
+@pytest.mark.sockets
+async def test_ctrl_c_ends_a_calibration(tmp_path: Path) -> None:
+    out = tmp_path / "machine.json"
+    process = await start("calibrate", "--quick", "--out", str(out))
+    assert process.stderr is not None
+    while b"1 dialogue" not in await process.stderr.readline():
+        pass
+    process.send_signal(signal.SIGINT)
+    ran = await finish(process)
+    assert ran.code == 130, ran.err
+    assert "Traceback" not in ran.err and not out.exists()
 
 
 @pytest.mark.sockets

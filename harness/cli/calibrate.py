@@ -33,6 +33,8 @@ def calibrate(quick: bool, as_json: bool, out: Path | None) -> int:
 
     Exit code: 0 calibrated, 2 set-up error.
     """
+    import tempfile
+
     import msgspec
 
     from harness.calibrate.machine import calibrate as calibrate_machine
@@ -41,8 +43,8 @@ def calibrate(quick: bool, as_json: bool, out: Path | None) -> int:
     from sessions.runs import disk_errors, write_atomic
 
     if out is not None:
-        with disk_errors(out):
-            out.open("ab").close()  # hear of a place that cannot be written before two minutes have gone by
+        with disk_errors(out), tempfile.TemporaryFile(dir=out.parent):
+            pass  # a place that cannot be written is told of before two minutes have gone by
     progress = _Progress(quiet=as_json and not sys.stderr.isatty())
     try:
         found = calibrate_machine(quick, progress.show)
