@@ -10,7 +10,6 @@ write → `data_received` of 1 000 equal messages between a bare `websockets` cl
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 import tempfile
@@ -32,10 +31,11 @@ from harness.calibrate.truth import Errors, errors
 from harness.dialogue.perform import Dialogue
 from harness.dialogue.record import Performance, Record, TurnToSpeak
 from harness.results.derive import derive
+from harness.runs.loop import loop_name, run_timed
 from harness.runs.own_server import own_server
 from metrics.turns import measure_conversation
 from servers.write_log import Write
-from sessions.clock import NS_PER_MS, MonotonicClock
+from sessions.clock import NS_PER_MS, MonotonicClock, TimerWheel
 from sessions.runs import Limits
 from sessions.secrets import Secrets
 
@@ -57,16 +57,17 @@ def utterance() -> TurnToSpeak:
 
 
 async def converse(url: str, turns: int) -> Record:
-    """One dialogue: the warm-up, then `turns` turns."""
+    """One dialogue: the warm-up, then `turns` turns. The clock and the loop are those of a run."""
+    clock = TimerWheel(CLOCK)
     secrets = Secrets()
     limits = Limits()
 
     async def dial() -> Transport:
         return await open_websocket(
-            url, headers={}, clock=CLOCK, timeout_s=10, byte_cap=limits.bytes_per_dialogue, secrets=secrets
+            url, headers={}, clock=clock, timeout_s=10, byte_cap=limits.bytes_per_dialogue, secrets=secrets
         )
 
-    how = Performance(OpenAIRealtime(SessionOptions()), dial, CLOCK, limits, 20, secrets)
+    how = Performance(OpenAIRealtime(SessionOptions()), dial, clock, limits, 20, secrets)
     return await Dialogue(how, [utterance()] * (WARMUP_TURNS + turns)).perform()
 
 
@@ -129,12 +130,13 @@ def main(turns: int) -> None:
         log = place / "writes.jsonl"
         arguments = ["--metronome", str(place / "metronome.yaml"), "--write-log", str(log)]
         with own_server(arguments, place / "server.log") as url:
-            record = asyncio.run(converse(url, turns))
+            click.echo(f"{WARMUP_TURNS + turns} turns of about 1.3 s each, on the product's own loop ...", err=True)
+            record = run_timed(converse(url, turns))
         found = compare(record, log)  # the server has stopped, so its log is whole
     server = subprocess.Popen([sys.executable, "-m", "benchmarks.bare_server"], stdout=subprocess.PIPE)
     try:
         assert server.stdout is not None
-        floor_ms = asyncio.run(floor(server.stdout.readline().decode().strip()))
+        floor_ms = run_timed(floor(server.stdout.readline().decode().strip()))
     finally:
         server.terminate()
         server.wait()
@@ -142,6 +144,7 @@ def main(turns: int) -> None:
 
 
 def _tell(found: Errors, floor_ms: Sequence[float]) -> None:
+    click.echo(f"event loop: {loop_name()}")
     click.echo(f"{'milliseconds':<34}{'n':>6}{'bias':>10}{'p50':>10}{'p99':>10}{'max':>10}")
     floor_p50, row = _row("floor: write to data_received", floor_ms)
     click.echo(row)

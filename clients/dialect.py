@@ -16,11 +16,13 @@ CLIENTS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
-    """turn_detection: "manual" or "server_vad" · server_vad: settings sent with the latter, milliseconds and levels."""
+    """turn_detection: "manual" or "server_vad" · server_vad: settings sent with the latter, milliseconds and levels ·
+    transcribe: the model that is to write down what the user says, "" for none."""
 
     turn_detection: str = "manual"
     server_vad: Mapping[str, float] = field(default_factory=dict)
     voice: str = ""
+    transcribe: str = ""
     instructions: str = ""
     api_key: str = field(default="", repr=False)
 

@@ -72,6 +72,7 @@ class OpenAIRealtime:
             event_id="session",
             server_vad=None if options.turn_detection == "manual" else dict(options.server_vad),
             voice=options.voice,
+            transcribe_model=options.transcribe,
             instructions=options.instructions,
         )
 

@@ -104,6 +104,8 @@ class Plan(msgspec.Struct, frozen=True):
     floor: dict[str, float]
     """This machine's own timing floor before the run, in milliseconds (harness/runs/floor.py)."""
     api_key_env: str = ""
+    transcribe: str = ""
+    """The model that the server was asked to write the user's words down with, "" for none."""
     weights: dict[str, str] = {}
     """Which weight files served, by name, where this run started the server itself."""
     load: Load = Load()

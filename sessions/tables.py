@@ -18,15 +18,17 @@ def load(table: Mapping[str, str], name: str, kind: str) -> Any:
     """
     target = table.get(name) or _from_entry_points(name, kind)
     if target is None:
-        near = difflib.get_close_matches(name, table, n=1)
+        known = sorted({*table, *(point.name for point in _entry_points(kind))})
+        near = difflib.get_close_matches(name, known, n=1)
         hint = f"Did you mean {near[0]!r}? " if near else ""
-        raise SetupError(f"unknown {kind} {name!r}", f"{hint}Known: {', '.join(sorted(table))}")
+        raise SetupError(f"unknown {kind} {name!r}", f"{hint}Known: {', '.join(known)}")
     module, _, attribute = target.partition(":")
     return getattr(importlib.import_module(module), attribute)
 
 
 def _from_entry_points(name: str, kind: str) -> str | None:
-    for point in importlib.metadata.entry_points(group=f"duologue.{kind}s"):
-        if point.name == name:
-            return point.value
-    return None
+    return next((point.value for point in _entry_points(kind) if point.name == name), None)
+
+
+def _entry_points(kind: str) -> importlib.metadata.EntryPoints:
+    return importlib.metadata.entry_points(group=f"duologue.{kind}s")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 
+from clients.dialect import SessionOptions
+from clients.events import SessionOpened
+from clients.openai_realtime import OpenAIRealtime
 from sessions.clock import NS_PER_MS, NS_PER_S, samples_to_ns
 from sessions.events import Sent, TurnStarted
 from sessions.runs import Limits
@@ -79,6 +82,14 @@ def test_session_update_asks_for_manual_turns_and_pcm_both_ways() -> None:
         audio_settings["input"]["format"] == audio_settings["output"]["format"] == {"type": "audio/pcm", "rate": 24000}
     )
     assert [m["type"] for m in messages[-2:]] == ["input_audio_buffer.commit", "response.create"]
+
+
+def test_the_server_is_asked_for_a_transcript_only_on_request() -> None:
+    for model in ("", "whisper-1"):
+        dialect = OpenAIRealtime(SessionOptions(transcribe=model))
+        messages, _ = dialect.set_up(SessionOpened())
+        asked = json.loads(messages[0].text)["session"]["audio"]["input"].get("transcription")
+        assert asked == ({"model": model} if model else None)
 
 
 async def answers_after_silence(wire: Wire) -> None:

@@ -163,6 +163,28 @@ async def test_a_file_in_the_way_and_a_place_that_is_not_ours(tmp_path: Path, cl
     assert "file" in one_line(ran)
 
 
+@pytest.mark.parametrize("command", [[], ["scripts"], ["weights"]])
+async def test_a_command_without_its_rest_shows_its_help(command: list[str], tmp_path: Path) -> None:
+    ran = await run(*command, cwd=tmp_path)
+    assert ran.code == 2
+    assert len(ran.err.splitlines()) > 5 and "Usage:" in ran.err
+
+
+async def test_a_resumed_demo_takes_no_other_options(tmp_path: Path) -> None:
+    """Its server and its turns are those of the run that was begun."""
+    ran = await run("demo", "--resume", str(tmp_path), "--asr", "whisper-tiny.en", cwd=tmp_path)
+    assert "--asr cannot change a run that is resumed" in one_line(ran)
+    ran = await run("demo", "--resume", str(tmp_path), cwd=tmp_path)
+    assert "not a run folder" in one_line(ran)
+
+
+async def test_a_run_of_another_command_is_no_demo(tmp_path: Path, clip: str) -> None:
+    out = tmp_path / "run"
+    async with on_a_socket(answers, CLOCK) as url:
+        await run("measure", url, "--audio", clip, "--out", str(out))
+    assert "duologue measure --resume" in one_line(await run("demo", "--resume", str(out)))
+
+
 # ---- interruption and resumption -----------------------------------------------------------------------------------
 
 

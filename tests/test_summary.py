@@ -192,7 +192,7 @@ def test_the_csv_has_one_row_per_attempt(tmp_path: Path) -> None:
     rows = _rows(tmp_path, mixed())
     assert len(rows) == 8
     row = rows[2]
-    assert (row["dialogue"], row["turn"], row["class"], row["outcome"]) == ("d0002", "1", "completed", "answered")
+    assert (row["dialogue"], row["turn"], row["class"], row["outcome"]) == ("d0002", "2", "completed", "answered")
     assert (row["said"], row["answered"], row["warmup"]) == ("Question 2?", "An answer.", "false")
     assert row["speech_end_in_recording_ms"] == "8000"
     assert row["at_speech_end_ms"] == "0"

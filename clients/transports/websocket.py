@@ -247,7 +247,7 @@ async def open_websocket(
 
     Raises `SetupError` (address), `ConnectFailed`, `ConnectTimeout`, `HandshakeRefused`, each with what to do about it.
     """
-    host, port, secure = _address(url)
+    host, port, secure = address_of(url)
     shown = secrets.mask_url(url)
     proxy = None if _is_loopback(host) else _proxy_for(host, secure)
     try:
@@ -264,6 +264,8 @@ async def open_websocket(
             f"{shown} did not answer as a WebSocket server ({secrets.mask(str(error))})",
             "Check the port and the path",
         ) from error
+    except WsClosed as error:  # cut off while the library was still writing its request
+        raise ConnectFailed(f"{shown} hung up before the connection stood", "Check the port and the path") from error
     except ssl.SSLError as error:
         raise _tls_failed(error, shown, secure) from error
     except OSError as error:
@@ -345,7 +347,8 @@ async def _tcp(host: str, port: int, clock: Clock, phases: dict[str, int]) -> so
     raise failure or OSError(f"no address found for {host}")
 
 
-def _address(url: str) -> tuple[str, int, bool]:
+def address_of(url: str) -> tuple[str, int, bool]:
+    """Host, port and whether it is secure. Raises `SetupError` for what is no WebSocket address."""
     try:
         parts = urlsplit(url)
         port = parts.port

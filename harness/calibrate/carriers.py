@@ -29,7 +29,7 @@ class Carrier:
     open: Callable[..., Awaitable[Transport]]
 
     def dialect(self) -> Dialect:
-        dialect: Dialect = load(CLIENTS, self.protocol, "client")(SessionOptions())
+        dialect: Dialect = load(CLIENTS, self.protocol, "protocol")(SessionOptions())
         return dialect
 
     def dialler(self, url: str, clock: Clock) -> Callable[[], Awaitable[Transport]]:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from harness.cli.resuming import refuse_changes
+from sessions.errors import SetupError
 from sessions.secrets import Secrets
 
+if TYPE_CHECKING:
+    from sessions.runs import Plan
+
 SCRIPTS = ("small-talk", "trip-planning", "facts")
+
+_MAY_COME_WITH_RESUME = frozenset({"no_calibration"})
 
 _EXAMPLES = """
 \b
@@ -56,17 +64,21 @@ def demo(
     Exit code: 0 measured, 1 no turn was completed, 2 set-up error, 130 interrupted (go on with --resume).
     """
     import tempfile
-    from urllib.parse import urlsplit
 
     from harness.runs.measuring import begin_run, measure_run
     from harness.runs.own_server import own_server
     from harness.runs.planning import Ask
     from harness.runs.run import Access
+    from servers.models.cascade import check_installed
     from sessions.runs import RunFolder
     from sessions.scripts import load_script
 
-    begun = RunFolder.open(resume) if resume is not None else None
-    port = urlsplit(begun.plan.target).port if begun is not None else 0
+    check_installed()
+    begun, port = None, 0
+    if resume is not None:
+        refuse_changes(_MAY_COME_WITH_RESUME)
+        begun = RunFolder.open(resume)
+        asr, port = _served(begun.plan)
     weights = _weights(asr)
     click.echo("starting the embedded server ...", err=True)
     with tempfile.TemporaryDirectory(prefix="duologue-demo-") as scratch:
@@ -83,6 +95,17 @@ def demo(
             run = begun or begin_run(ask, secrets, out, "demo")
             access = Access(url, {}, "", secrets)
             return measure_run(run, access, command="demo", as_json=as_json, check_clock=not no_calibration)
+
+
+def _served(plan: Plan) -> tuple[str, int]:
+    """The recogniser and the port of the server that the plan was begun with."""
+    from urllib.parse import urlsplit
+
+    asr = next((name for name in plan.weights if name.startswith("whisper-")), None)
+    port = urlsplit(plan.target).port
+    if asr is None or port is None:
+        raise SetupError("that run was not made by the demo", "Go on with it by: duologue measure --resume RUN")
+    return asr, port
 
 
 def _weights(asr: str) -> dict[str, str]:

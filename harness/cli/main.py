@@ -131,6 +131,9 @@ def main(arguments: list[str] | None = None) -> None:
         code = result if isinstance(result, int) else 0
     except click.exceptions.Exit as done:
         code = done.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        code = EXIT_SETUP
     except click.ClickException as error:
         _say(secrets.mask(error.format_message()))
         code = EXIT_SETUP

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from harness.cli.load_options import load_of, load_options
+from harness.cli.resuming import refuse_changes
 from sessions.errors import DuologueError, SetupError
 from sessions.secrets import Secrets
 
@@ -71,6 +71,9 @@ Examples:
 )
 @click.option("--voice", default="", help="The server's voice.")
 @click.option(
+    "--transcribe", default="", metavar="MODEL", help="Ask the server for a transcript of the user, by this model."
+)
+@click.option(
     "--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="Sent at connect; never written down."
 )
 @click.option("--api-key-env", default="", metavar="NAME", help="Environment variable that holds the key.")
@@ -106,7 +109,7 @@ def measure(secrets: Secrets, /, target: str | None, resume: Path | None, as_jso
 
     access_headers, api_key = _secrets(secrets, options["headers"], options["api_key_env"])
     if resume is not None:
-        _only_what_may_change(options)
+        refuse_changes(_MAY_COME_WITH_RESUME)
         run, full_target = _resumed(secrets, resume, target)
         if not api_key and run.plan.api_key_env:
             access_headers, api_key = _secrets(secrets, options["headers"], run.plan.api_key_env)
@@ -124,18 +127,6 @@ def measure(secrets: Secrets, /, target: str | None, resume: Path | None, as_jso
         if resume is None:  # no session came about: the next try may have the same --out
             run.discard()
         raise
-
-
-def _only_what_may_change(options: dict[str, Any]) -> None:
-    """A resumed run follows its own plan: refuse what would silently be left out."""
-    context = click.get_current_context()
-    for name in options:
-        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if given and name not in _MAY_COME_WITH_RESUME:
-            option = next(one.opts[0] for one in context.command.params if one.name == name)
-            raise SetupError(
-                f"{option} cannot change a run that is resumed; it follows its own plan", f"Leave {option} out"
-            )
 
 
 def _secrets(secrets: Secrets, headers: tuple[str, ...], api_key_env: str) -> tuple[dict[str, str], str]:
@@ -201,6 +192,7 @@ def _ask(target: str | None, headers: dict[str, str], options: dict[str, Any]) -
         turn_detection=options["turn_detection"],
         server_vad=_vad(options["vad"], options["turn_detection"]),
         voice=options["voice"],
+        transcribe=options["transcribe"],
         headers=headers,
         api_key_env=options["api_key_env"],
         limits=Limits(
@@ -241,4 +233,4 @@ def _dialled(protocol: str, target: str) -> str:
     from clients.dialect import CLIENTS
     from sessions.tables import load
 
-    return str(load(CLIENTS, protocol, "client").url(target))
+    return str(load(CLIENTS, protocol, "protocol").url(target))

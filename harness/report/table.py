@@ -156,7 +156,7 @@ def _in_brackets(attempts: Attempts) -> str:
 
 
 def _latencies(summary: Summary, footnotes: Footnotes) -> Table:
-    """The rows of the issue, with those of first and later turns under the headline."""
+    """The rows that everybody asks for, with those of first and later turns under the headline."""
     with_intervals = any("p50" in m.distribution.ci95 for m in summary.headline.measures.values())
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("in ms", no_wrap=True)

@@ -70,7 +70,7 @@ def _words(dialogue: DialogueResult, turn: TurnResult, said: str, understood: st
         dialogue.script,
         str(dialogue.warmup).lower(),
         dialogue.wall_time,
-        turn.turn,
+        turn.turn + 1,
         turn.turn_class,
         turn.outcome,
         turn.detail,

@@ -90,7 +90,7 @@ def derive(events: Sequence[log.AnyEvent], received: bytes) -> Derived:
 
 
 def _interpreter(opened: log.Opened) -> Interpreter:
-    dialect: Dialect = load(CLIENTS, opened.protocol, "client")(SessionOptions())
+    dialect: Dialect = load(CLIENTS, opened.protocol, "protocol")(SessionOptions())
     return dialect.interpreter()
 
 

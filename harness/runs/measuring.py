@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from clients.transports.websocket import address_of
 from harness.load.progress import LoadProgress
 from harness.runs.clock_checks import ClockChecks
 from harness.runs.floor import timing_floor
@@ -29,6 +30,7 @@ _ROOM_BYTES = 1024 * 1024
 
 def begin_run(ask: Ask, secrets: Secrets, out: Path | None, kind: str) -> RunFolder:
     """Make the run folder with its plan and the user's audio."""
+    address_of(ask.target)  # before anything is made, or this machine's floor is taken
     path = out or default_place(kind)
     free_space(path, _ROOM_BYTES)
     floor = run_timed(timing_floor(TimerWheel(MonotonicClock())))

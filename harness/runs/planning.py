@@ -38,6 +38,7 @@ class Ask:
     turn_detection: str = "manual"
     server_vad: dict[str, float] = field(default_factory=dict)
     voice: str = ""
+    transcribe: str = ""
     headers: dict[str, str] = field(default_factory=dict)
     api_key_env: str = ""
     limits: Limits = field(default_factory=Limits)
@@ -60,7 +61,7 @@ class Slot:
 
 def make_plan(ask: Ask, secrets: Secrets, floor: dict[str, float]) -> Plan:
     """The plan for `ask`: everything that it needs to be repeated, nothing that is secret."""
-    dialect: Dialect = load(CLIENTS, ask.protocol, "client")(SessionOptions(turn_detection=ask.turn_detection))
+    dialect: Dialect = load(CLIENTS, ask.protocol, "protocol")(SessionOptions(turn_detection=ask.turn_detection))
     return Plan(
         created=wall_time(),
         target=secrets.mask_url(dialect.url(ask.target)),
@@ -69,6 +70,7 @@ def make_plan(ask: Ask, secrets: Secrets, floor: dict[str, float]) -> Plan:
         turn_detection=ask.turn_detection,
         server_vad=ask.server_vad,
         voice=ask.voice,
+        transcribe=ask.transcribe,
         headers=sorted(ask.headers),
         scripts=[_planned(script) for script in ask.scripts],
         repeat=ask.repeat,

@@ -53,10 +53,11 @@ def dialect_for(plan: Plan, script: PlannedScript, access: Access) -> Dialect:
         turn_detection=plan.turn_detection,
         server_vad=plan.server_vad,
         voice=plan.voice,
+        transcribe=plan.transcribe,
         instructions=script.instructions,
         api_key=access.api_key,
     )
-    dialect: Dialect = load(CLIENTS, plan.protocol, "client")(options)
+    dialect: Dialect = load(CLIENTS, plan.protocol, "protocol")(options)
     return dialect
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import weakref
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -25,8 +25,8 @@ from servers.models.cascade_parts import Parts, Recipe, Worker
 from servers.models.cascade_reply import RATE_HZ, SPOKEN_STYLE, Reply
 from servers.speech_model import Pcm, Piece, SessionSettings, SpeechModel, UserTurn, VoiceDetector
 from sessions.clock import Clock, MonotonicClock
-from sessions.errors import MissingExtra, PeerError
-from sessions.weights import folder
+from sessions.errors import MissingExtra, MissingWeights, PeerError
+from sessions.weights import Store, folder
 
 _EXTRA: Final = "embedded"
 _PACKAGES: Final = {  # module: what to install
@@ -147,11 +147,11 @@ def load_cascade(
 
     Raises `MissingExtra` or `MissingWeights`, each naming the command that mends it.
     """
-    for module, package in _PACKAGES.items():
-        if importlib.util.find_spec(module) is None:
-            raise MissingExtra(package, _EXTRA)
+    check_installed()
+    models = (asr, llm, tts, vad)
+    _check_weights([model for model in models if isinstance(model, str)])
     asr_folder, llm_folder, tts_folder, vad_folder = (
-        model if isinstance(model, Path) else folder(model) for model in (asr, llm, tts, vad)
+        model if isinstance(model, Path) else folder(model) for model in models
     )
     recipe = Recipe(
         asr=partial(_load_asr, asr_folder, language, threads),
@@ -160,6 +160,24 @@ def load_cascade(
         vad=lambda: SileroModel(vad_folder).detector,
     )
     return CascadeServer(recipe, clock=clock)
+
+
+def check_installed() -> None:
+    """Raise `MissingExtra` where a package of the cascade is not installed."""
+    for module, package in _PACKAGES.items():
+        if importlib.util.find_spec(module) is None:
+            raise MissingExtra(package, _EXTRA)
+
+
+def _check_weights(names: Sequence[str]) -> None:
+    """Raise `MissingWeights` that names all that are missing, so that one command fetches them."""
+    store = Store()
+    missing = [name for name in names if store.present(name) is None]
+    if missing:
+        raise MissingWeights(
+            f"these weights are not on this machine: {', '.join(missing)}",
+            f"Run: duologue weights fetch {' '.join(missing)}",
+        )
 
 
 def _load_asr(folder: Path, language: str | None, threads: int) -> WhisperEngine:
