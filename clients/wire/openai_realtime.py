@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from clients.wire.pcm import Decoded, Pcm, decode_base64, encode_base64
 
 PCM_RATE_HZ = 24_000
@@ -142,6 +144,7 @@ ServerEvent = (
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 """JSON may escape half a character (a cut emoji); no file or terminal takes it."""
+_quick = msgspec.json.Decoder()
 _AUDIO_DELTA = ("response.output_audio.delta", "response.audio.delta")
 _TRANSCRIPT_DELTA = ("response.output_audio_transcript.delta", "response.audio_transcript.delta")
 _TEXT_DELTA = ("response.output_text.delta", "response.text.delta")
@@ -150,7 +153,7 @@ _TEXT_DELTA = ("response.output_text.delta", "response.text.delta")
 def decode_server(data: bytes) -> ServerEvent:
     """One server message. Never raises: what does not fit comes back as `Malformed`."""
     try:
-        message = json.loads(data)
+        message = _load(data)
     except (ValueError, RecursionError):  # a nest of a hundred thousand brackets is no message either
         return Malformed(f"not JSON ({len(data)} bytes beginning {data[:24]!r})")
     if not isinstance(message, dict) or not isinstance(message.get("type"), str):
@@ -159,6 +162,14 @@ def decode_server(data: bytes) -> ServerEvent:
         return _decode(message, message["type"])
     except (KeyError, TypeError, AttributeError) as error:
         return Malformed(f"{message['type']}: field {error} missing or of the wrong kind")
+
+
+def _load(data: bytes) -> Any:
+    """The quick parser first; what it does not take (half characters, odd encodings) goes to the tolerant one."""
+    try:
+        return _quick.decode(data)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return json.loads(data)
 
 
 def _decode(message: dict[str, Any], kind: str) -> ServerEvent:
@@ -227,6 +238,8 @@ def _words(item: dict[str, Any]) -> str:
 
 def _text(message: dict[str, Any], name: str) -> str:
     value = message.get(name)
+    if isinstance(value, str) and value.isascii():
+        return value
     return _LONE_SURROGATE.sub("\ufffd", value) if isinstance(value, str) else ""
 
 

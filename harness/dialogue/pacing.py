@@ -34,6 +34,15 @@ def utterance_frames(pcm: Pcm, last_sample: int, start_ns: int, rate_hz: int, fr
         yield Frame(pcm[first:stop], first, start_ns + samples_to_ns(stop, rate_hz))
 
 
+@dataclass(frozen=True, slots=True)
+class ReadyFrame:
+    """A frame as it is sent."""
+
+    text: str
+    first_sample: int
+    samples: int
+
+
 class FrameTexts:
     """Frames as ready messages, rendered once and shared by all dialogues of a process.
 
@@ -42,16 +51,17 @@ class FrameTexts:
 
     def __init__(self, render: Callable[[Pcm], str], frame_samples: int) -> None:
         self.render = render
-        self.frame_samples = frame_samples
         self.silence = render(np.zeros(frame_samples, dtype=np.int16))
-        self._clips: dict[tuple[int, int], tuple[Pcm, list[str]]] = {}
+        self._frame_samples = frame_samples
+        self._clips: dict[tuple[int, int], tuple[Pcm, list[ReadyFrame]]] = {}
 
-    def of_clip(self, pcm: Pcm, last_sample: int) -> list[str]:
-        """One message for each of the clip's `utterance_frames`."""
+    def of_clip(self, pcm: Pcm, last_sample: int) -> list[ReadyFrame]:
+        """The clip's `utterance_frames`, ready."""
         key = (id(pcm), last_sample)  # the array is kept beside its texts, so that its id stays its own
         if key not in self._clips:
-            frames = utterance_frames(pcm, last_sample, 0, 1, self.frame_samples)
-            self._clips[key] = pcm, [self.render(frame.pcm) for frame in frames]
+            frames = utterance_frames(pcm, last_sample, 0, 1, self._frame_samples)
+            ready = [ReadyFrame(self.render(f.pcm), f.first_sample, len(f.pcm)) for f in frames]
+            self._clips[key] = pcm, ready
         return self._clips[key][1]
 
 

@@ -13,7 +13,7 @@ from clients.dialect import Outgoing
 from clients.events import Interpreter, PeerEvent, ReplyAudio, ReplyText
 from clients.transports import KEEPALIVE_S, Transport
 from harness.dialogue.heartbeat import Heartbeat
-from harness.dialogue.pacing import Frame, FrameTexts, Lane, utterance_frames
+from harness.dialogue.pacing import FrameTexts, Lane
 from harness.dialogue.record import Performance, Record, TurnToSpeak, closed_event, connected_event, outcome_of
 from harness.dialogue.split_secrets import TextGuard
 from harness.dialogue.tracker import LiveTurn, Tracker
@@ -214,11 +214,11 @@ class Dialogue:
 
     async def _speak(self, transport: Transport, index: int, turn: TurnToSpeak, start_ns: int) -> None:
         """Manual turns: the utterance up to n, then its end-of-turn messages at once."""
-        frames = utterance_frames(turn.pcm, turn.last_sample, start_ns, self._dialect.rate_hz, self._frame_samples)
-        texts = self._texts.of_clip(turn.pcm, turn.last_sample)
-        for frame, text in zip(frames, texts, strict=True):
-            await self._until_lost(frame.due_ns)
-            await self._send_frame(transport, frame, text, index)
+        rate_hz = self._dialect.rate_hz
+        for frame in self._texts.of_clip(turn.pcm, turn.last_sample):
+            due_ns = start_ns + samples_to_ns(frame.first_sample + frame.samples, rate_hz)
+            await self._until_lost(due_ns)
+            await self._send_frame(transport, frame.text, due_ns, index, frame.first_sample, frame.samples)
         for message in self._dialect.end_of_turn(index):
             await self._write(transport, message, index)
 
@@ -229,33 +229,35 @@ class Dialogue:
                 await self._clock.sleep_until_ns(lane.next_due_ns)
                 frame, turn = lane.next_frame()
                 text = self._texts.silence if turn is None else self._texts.render(frame.pcm)
-                await self._send_frame(transport, frame, text, turn)
+                await self._send_frame(transport, text, frame.due_ns, turn, frame.first_sample, len(frame.pcm))
         except (TransportError, _TurnOver) as error:
             if isinstance(error, TransportError) and self._lost is None:
                 self._lost = error
             self._news.set()
 
-    async def _send_frame(self, transport: Transport, frame: Frame, text: str, turn: int | None) -> None:
+    async def _send_frame(
+        self, transport: Transport, text: str, due_ns: int, turn: int | None, first_sample: int, samples: int
+    ) -> None:
         t_ns = await self._send(transport, text)
         buffered = transport.buffered_bytes
-        self._tracker.late_max_ns = max(self._tracker.late_max_ns, t_ns - frame.due_ns)
-        self._log(
+        tracker = self._tracker
+        if t_ns - due_ns > tracker.late_max_ns:
+            tracker.late_max_ns = t_ns - due_ns
+        self.record.events.append(
             Sent(
                 t_ns=t_ns,
                 what="audio",
                 bytes=len(text),
-                due_ns=frame.due_ns,
+                due_ns=due_ns,
                 turn=turn,
-                first_sample=frame.first_sample,
-                samples=len(frame.pcm),
+                first_sample=first_sample,
+                samples=samples,
                 buffered_bytes=buffered,
             )
         )
         if turn is not None:
-            self._tracker.turns[-1].began = True
-        bytes_per_ms = len(text) * self._dialect.rate_hz / (len(frame.pcm) * 1000)
-        allowed = bytes_per_ms * self._how.limits.unread_ms
-        if buffered > allowed:
+            tracker.turns[-1].began = True
+        if buffered and buffered > self._how.limits.unread_ms * len(text) * self._dialect.rate_hz / (samples * 1000):
             self._lost = PeerDoesNotRead(f"{buffered} bytes of audio wait unread in our write buffer")
             transport.abort()
             raise self._over(self._lost)
