@@ -30,8 +30,7 @@ class Clock(Protocol):
 class MonotonicClock:
     """`time.monotonic_ns`, shared by all processes of one host."""
 
-    def now_ns(self) -> int:
-        return time.monotonic_ns()
+    now_ns = staticmethod(time.monotonic_ns)  # itself, not a method around it: it stamps every frame and packet
 
     async def sleep_until_ns(self, due_ns: int) -> None:
         # Loops may wake early (uvloop by up to 1 ms): read the clock and re-arm.

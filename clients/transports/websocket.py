@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import secrets as randomness
+import os
 import socket
 import ssl
 import urllib.request
@@ -48,6 +48,8 @@ except ImportError:  # a build without its C part
 
 _CLOSE_S = 2
 _HEADER_END = b"\r\n\r\n"
+_KEYS_BYTES = 4 * 256
+"""Masking keys are drawn from the system so many bytes at a time."""
 _WHOLE_TEXT, _WHOLE_BINARY = 0x81, 0x82
 """First byte of a frame that is a whole message (RFC 6455 §5.2)."""
 
@@ -63,10 +65,11 @@ class StampingConnection(ClientConnection):
         self._head: bytes | None = b""
         self._now_ns = 0
         self._parts: list[bytes] = []
+        self._keys, self._keys_used = b"", 0
         self._first_ns = 0
         self._binary = False
         self.inbox: deque[Message] = deque()
-        self.news = asyncio.Event()
+        self._waiter: asyncio.Future[None] | None = None
         self.made_ns = 0
         self.upgraded_ns = 0
         self.last_sign_ns = 0
@@ -109,13 +112,16 @@ class StampingConnection(ClientConnection):
             at = start + length
             self.inbox.append(Message(data[start:at], self._now_ns, first_ns, kind == _WHOLE_BINARY))
         if at:
-            self.news.set()
+            self._tell_reader()
         return data[at:]
 
     def write_text(self, payload: bytes) -> None:
         """Frame, mask and write one message. The connection must be open."""
         size = len(payload)
-        key = randomness.token_bytes(4)
+        at = self._keys_used
+        if at == len(self._keys):
+            self._keys, at = os.urandom(_KEYS_BYTES), 0
+        key, self._keys_used = self._keys[at : at + 4], at + 4
         if size < 126:
             head = bytes((_WHOLE_TEXT, 0x80 | size))
         elif size < 65536:
@@ -123,6 +129,16 @@ class StampingConnection(ClientConnection):
         else:
             head = bytes((_WHOLE_TEXT, 0xFF)) + size.to_bytes(8)
         self.transport.write(b"".join((head, key, apply_mask(payload, key))))
+
+    async def wait_for_news(self) -> None:
+        """Until a message came or the connection is lost. For one reader."""
+        self._waiter = self.loop.create_future()
+        await self._waiter
+
+    def _tell_reader(self) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
 
     def pause_writing(self) -> None:
         """Writes never wait: our own limit on unread audio ends the dialogue long before memory is short."""
@@ -154,12 +170,12 @@ class StampingConnection(ClientConnection):
             data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
             self._parts = []
             self.inbox.append(Message(data, self._now_ns, self._first_ns, self._binary))
-            self.news.set()
+            self._tell_reader()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self.lost, self.is_lost = exc, True
-        self.news.set()
+        self._tell_reader()
 
 
 class _Connect(connect):
@@ -198,8 +214,7 @@ class WebSocketTransport:
         while not ws.inbox:
             if ws.is_lost:
                 raise self._end()
-            ws.news.clear()
-            await ws.news.wait()
+            await ws.wait_for_news()
         return ws.inbox.popleft()
 
     def _end(self) -> TransportError:

@@ -42,6 +42,8 @@ LINGER_NS = 500 * NS_PER_MS
 """After the last reply's end: audio that still comes belongs to the turn and is flagged."""
 COMPLAINT_NS = 5 * NS_PER_S
 """An error that names no message of ours, and nothing after it: it was the answer."""
+_NO_NEWS = (ReplyAudio, ReplyText)
+"""They change nothing that anybody waits for."""
 _LARGE_MESSAGE_BYTES = 256 * 1024
 _MESSAGES_PER_BREATH = 16
 
@@ -345,12 +347,11 @@ class Dialogue:
     async def _read(self, transport: Transport) -> None:
         """Log and interpret every message until the connection ends."""
         count = 0
+        mask = self._how.secrets.mask_bytes
         try:
             while True:
                 message = await transport.receive()
-                data = self._how.secrets.mask_bytes(
-                    message.data
-                )  # from here on nobody sees what the record does not hold
+                data = mask(message.data)  # from here on nobody sees what the record does not hold
                 self._log(
                     Received(
                         t_ns=message.t_ns,
@@ -378,7 +379,7 @@ class Dialogue:
         else:
             events = self._interpreter.feed(data)
         for event in events:
-            if not isinstance(event, ReplyAudio | ReplyText):  # those change nothing that anybody waits for
+            if not isinstance(event, _NO_NEWS):
                 self._news.set()
             if isinstance(event, ReplyText):
                 self._guard.heard(event.reply, event.text, len(self.record.received) - len(data), len(data))

@@ -61,12 +61,13 @@ class Tracker:
     """The worst frame so far: write returned − due."""
 
     def apply(self, event: PeerEvent, t_ns: int) -> None:
+        if isinstance(event, ReplyAudio):  # nearly all of them
+            self.replies[event.reply].hear(len(event.pcm), t_ns, self.rate_hz)
+            return
         match event:
             case ReplyBegan(reply):
                 begun = [turn.index for turn in self.turns if turn.began]
                 self.replies[reply] = LiveReply(reply, max(begun, default=-1), t_ns)
-            case ReplyAudio(reply, _, pcm):
-                self.replies[reply].hear(len(pcm), t_ns, self.rate_hz)
             case ReplyText(reply, text):
                 self.replies[reply].text += text
             case ReplyEnded():

@@ -1,0 +1,118 @@
+"""How many real-time streams one process holds: 20 ms frames, 24 kHz PCM16, OpenAI Realtime JSON, p99 lateness <= 5 ms.
+
+Sending only, then full duplex: a stream of audio messages of the same rate comes back and is parsed and stamped. Arms,
+each a process of its own, in alternation at every level, against one cheap server in a process of its own:
+
+    ours        the dialogues of `duologue measure --sessions N`
+    sleeps      a plain `websockets` script that sleeps 20 ms after each send (no schedule: its gaps are judged)
+    deadlines   the same with absolute deadlines
+    bare        the limit: a loop that only writes ready frames to sockets and throws away what comes
+
+    python -m benchmarks.capacity            about 15 minutes; a quiet machine with at least 2 cores
+    python -m benchmarks.capacity --quick    about 3 minutes
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import click
+import msgspec
+
+from benchmarks.streams import Window
+
+ARMS = ("bare", "ours", "deadlines", "sleeps")
+LIMIT_MS = 5.0
+LEVELS = (50, 100, 200, 300, 400, 500, 600, 800, 1000, 1250, 1500, 2000, 3000)
+QUICK_LEVELS = (100, 300, 500, 1000)
+TRIES = 2
+"""A level holds if it holds once: what disturbs a shared machine only takes away."""
+GOALS = {"sink": 1000, "duplex": 500}
+GOAL_SHARE = 0.8
+TITLES = {"sink": "sending only", "duplex": "full duplex"}
+_TIMEOUT_S = 120
+
+
+def hold(arm: str, path: str, streams: int, seconds: float) -> Window | None:
+    """One level of one arm against a fresh server. None where the arm did not come to an end."""
+    server = subprocess.Popen([sys.executable, "-m", "benchmarks.stream_sink"], stdout=subprocess.PIPE)
+    try:
+        assert server.stdout is not None
+        url = f"{server.stdout.readline().decode().strip()}/{path}"
+        command = [sys.executable, "-m", "benchmarks.streams", arm, url, str(streams), str(seconds)]
+        ran = subprocess.run(command, capture_output=True, timeout=_TIMEOUT_S, check=False)
+        return msgspec.json.decode(ran.stdout, type=Window) if ran.stdout else None
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        server.terminate()
+        server.wait()
+        if server.stdout is not None:
+            server.stdout.close()
+
+
+def holds(found: Window | None, duplex: bool) -> bool:
+    """p99 in time, no frame left out, and in duplex no packet either."""
+    if found is None or found.late_p99_ms > LIMIT_MS or found.sent < 0.99 * found.expected:
+        return False
+    return not duplex or found.received >= 0.99 * found.expected
+
+
+def climb(path: str, levels: tuple[int, ...], seconds: float) -> dict[str, int]:
+    """By arm, the highest level that held before the first that did not."""
+    highest = dict.fromkeys(ARMS, 0)
+    standing = list(ARMS)
+    for streams in levels:
+        for arm in list(standing):
+            for _ in range(TRIES):
+                found = hold(arm, path, streams, seconds)
+                held = holds(found, path == "duplex")
+                click.echo(_row(arm, streams, found, held))
+                if held:
+                    highest[arm] = streams
+                    break
+            else:
+                standing.remove(arm)
+    return highest
+
+
+def _row(arm: str, streams: int, found: Window | None, held: bool) -> str:
+    if found is None:
+        return f"  {arm:<12}{streams:>7}   did not come to an end"
+    share = found.sent / found.expected
+    return (
+        f"  {arm:<12}{streams:>7}{found.late_p50_ms:>10.2f}{found.late_p99_ms:>10.2f}{found.late_max_ms:>10.2f}"
+        f"{share:>9.1%}{found.received:>10}{found.cpu_s / found.seconds:>8.0%}   {'held' if held else 'no'}"
+    )
+
+
+@click.command()
+@click.option("--quick", is_flag=True, help="Few levels, short windows.")
+@click.option("--seconds", type=click.FloatRange(1), help="Length of a window.  [default: 5, quick: 2]")
+def main(quick: bool, seconds: float | None) -> None:
+    """Print what each arm holds and the ratios. Exit code 1 when a goal is missed."""
+    levels = QUICK_LEVELS if quick else LEVELS
+    window_s = seconds or (2.0 if quick else 5.0)
+    missed = False
+    for path, title in TITLES.items():
+        click.echo(f"{title}: lateness in ms over {window_s:g} s")
+        click.echo(f"  {'arm':<12}{'streams':>7}{'p50':>10}{'p99':>10}{'max':>10}{'sent':>9}{'packets':>10}{'CPU':>8}")
+        missed |= _tell(path, climb(path, levels, window_s))
+    sys.exit(1 if missed else 0)
+
+
+def _tell(path: str, highest: dict[str, int]) -> bool:
+    """The ratios of one direction; whether a goal is missed."""
+    ours, bare = highest["ours"], highest["bare"]
+    click.echo(f"{TITLES[path]}: streams held at p99 <= {LIMIT_MS:g} ms")
+    for arm, streams in highest.items():
+        ratio = f"   ours / {arm} = {ours / streams:.2f}" if streams and arm != "ours" else ""
+        click.echo(f"  {arm:<12}{streams:>7}{ratio}")
+    held = ours >= GOALS[path] and ours >= GOAL_SHARE * bare
+    click.echo(f"goal: >= {GOALS[path]}, and >= {GOAL_SHARE:.0%} of the bare loop: {'held' if held else 'MISSED'}\n")
+    return not held
+
+
+if __name__ == "__main__":
+    main()
