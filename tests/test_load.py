@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from pathlib import Path
 
@@ -10,12 +11,14 @@ import pytest
 from harness.load.drive import STEP_NS, arrivals_ns
 from harness.load.progress import LoadProgress
 from harness.results.finish import finish_run
+from harness.runs.run import Watcher, perform_run
 from metrics.result import Value
 from metrics.turns import measure_conversation
-from sessions.clock import NS_PER_MS, NS_PER_S, MonotonicClock
+from sessions.clock import NS_PER_MS, NS_PER_S, MonotonicClock, TimerWheel
 from sessions.errors import ConnectFailed
 from sessions.runs import Limits, Load
 from tests.load_runs import ACCESS, Full, Slots, hold, make_run
+from tests.peers import in_memory
 from tests.virtual_time import VirtualClock, run_virtual
 
 
@@ -99,9 +102,6 @@ def test_arrivals() -> None:
 
 
 def test_no_session_at_all_ends_the_run_with_its_own_error(tmp_path: Path) -> None:
-    from harness.runs.run import Watcher, perform_run
-    from sessions.clock import TimerWheel
-
     run = make_run(tmp_path / "run", Load(sessions=5), 20)
     tried = []
 
@@ -125,3 +125,23 @@ def test_a_refusal_beside_sessions_that_stand_is_a_result(tmp_path: Path) -> Non
     outcomes = [end.outcome for one in dialogues for end in one.conversation.ends]
     assert outcomes == ["closed"] * 2
     assert "0 active, 6/6 dialogues done, turns failed: 2 closed, first packet p50 300 p95 300 ms" in progress.line()
+
+
+def test_an_interrupted_load_keeps_what_was_done_and_resumes(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", Load(sessions=4), 12)
+
+    async def make(clock: VirtualClock) -> None:
+        async with in_memory(Slots(4), clock) as connect:
+            task = asyncio.create_task(perform_run(run, ACCESS, TimerWheel(clock), Watcher(), connect=connect))
+            await clock.sleep_until_ns(clock.now_ns() + 2 * NS_PER_S)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    run_virtual(make)
+    done = {line.number for line in run.journal()}
+    assert 4 <= len(done) < 12
+    stopped = [path.name for path in (run.path / "dialogues").iterdir() if "stopped" in path.name]
+    assert len(stopped) == 4
+    assert [latency_ms(one) for one in hold(run, lambda: Slots(4))] == [300.0] * 12
+    assert len(run.journal()) == 12 and done < {line.number for line in run.journal()}
