@@ -189,6 +189,20 @@ async def test_who_closed_is_told() -> None:
             await transport.receive()
 
 
+async def test_a_close_frame_is_the_end_even_if_the_connection_stays_open() -> None:
+    """The peer says goodbye and does not hang up: neither reading, writing nor closing waits for it."""
+    async with raw_server(b"%101%" + frame(b"last") + b"\x88\x02\x03\xe8") as url:
+        async with asyncio.timeout(10):  # the library alone would wait for its keepalive, 20 s
+            transport = await dial(url)
+            assert (await transport.receive()).data == b"last"
+            with pytest.raises(ConnectionClosed) as closed:
+                await transport.receive()
+            assert (closed.value.by, closed.value.code) == ("peer", 1000)
+            with pytest.raises(ConnectionClosed):
+                await transport.send("too late")
+            await transport.close()
+
+
 async def _idle(wire: Wire) -> None:
     await wire.receive()
 

@@ -140,10 +140,16 @@ class StampingConnection(ClientConnection):
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
+    @property
+    def has_ended(self) -> bool:
+        """Nothing more can come: after a close frame, even if the peer keeps the TCP connection open."""
+        return self.is_lost or self.protocol.close_rcvd is not None
+
     def pause_writing(self) -> None:
         """Writes never wait: our own limit on unread audio ends the dialogue long before memory is short."""
 
     def resume_writing(self) -> None: ...
+
     def _find_first_frame(self, data: bytes) -> None:
         """Frames may ride in the packet of the 101 response: count the response's bytes off the stream."""
         assert self._head is not None
@@ -161,6 +167,8 @@ class StampingConnection(ClientConnection):
         first_ns = self._bytes.consume(_frame_bytes(len(event.data)))
         if event.opcode not in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
             super().process_event(event)
+            if event.opcode is Opcode.CLOSE:
+                self._tell_reader()
             return
         if event.opcode is not Opcode.CONT:
             self._parts, self._first_ns = [], first_ns
@@ -203,6 +211,8 @@ class WebSocketTransport:
         if ws.protocol.state is State.OPEN and not ws.transport.is_closing():
             ws.write_text(text.encode())
             return self._clock.now_ns()
+        if ws.has_ended:
+            raise self._end()
         try:
             await ws.send(text)  # waits for the end and says how it came
         except WsClosed as error:
@@ -212,7 +222,7 @@ class WebSocketTransport:
     async def receive(self) -> Message:
         ws = self._ws
         while not ws.inbox:
-            if ws.is_lost:
+            if ws.has_ended:
                 raise self._end()
             await ws.wait_for_news()
         return ws.inbox.popleft()
@@ -243,6 +253,7 @@ class WebSocketTransport:
         with contextlib.suppress(TimeoutError, WsClosed):
             async with asyncio.timeout(_CLOSE_S + 1):
                 await self._ws.close()
+        self._ws.transport.abort()  # a peer that keeps the connection open after the close is not waited for
 
     def abort(self) -> None:
         self._ws.transport.abort()
