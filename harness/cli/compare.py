@@ -34,8 +34,8 @@ def compare(a: Path, b: Path, metrics: tuple[str, ...], allowed: tuple[str, ...]
     from harness.compare.screen import print_comparison
     from harness.compare.side import read_side
     from harness.compare.slo import ATTEMPTS, known_metric
-    from harness.report.table import ROWS, Screen
-    from harness.report.wording import words_for
+    from harness.report.table import Screen
+    from harness.report.wording import ROWS, words_for
     from sessions.errors import SetupError
 
     names = list(dict.fromkeys(known_metric(name, "--metric") for name in metrics))

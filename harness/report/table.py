@@ -18,6 +18,7 @@ from harness.report.load_wording import load_lines
 from harness.report.summary import Attempts, Group, MeasureSummary, SpokenDialogue, SpokenTurn, Summary
 from harness.report.wording import (
     DASH,
+    ROWS,
     clean,
     counts,
     describe_class,
@@ -32,21 +33,6 @@ from harness.report.wording import (
 )
 from metrics.stats import Distribution
 
-ROWS = (
-    "first_packet_ms",
-    "first_text_ms",
-    "voice_to_voice_ms",
-    "voice_to_voice_b20_ms",
-    "voice_to_voice_b60_ms",
-    "voice_to_voice_b100_ms",
-    "voice_to_voice_b200_ms",
-    "silence_padding_ms",
-    "server_vad_delay_ms",
-    "gap_max_ms",
-    "underruns_b0",
-    "gapless_prebuffer_ms",
-    "real_time_factor",
-)
 _LEFT_OUT_WHEN_EMPTY = frozenset({"first_text_ms", "server_vad_delay_ms"})
 _HEADLINE = "voice_to_voice_ms"
 SPOKEN_TURNS_AT_MOST = 24

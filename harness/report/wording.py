@@ -17,6 +17,22 @@ SHOWN_AT_MOST = 2000
 DASH = "–"
 MINUS = "−"
 
+ROWS = (
+    "first_packet_ms",
+    "first_text_ms",
+    "voice_to_voice_ms",
+    "voice_to_voice_b20_ms",
+    "voice_to_voice_b60_ms",
+    "voice_to_voice_b100_ms",
+    "voice_to_voice_b200_ms",
+    "silence_padding_ms",
+    "server_vad_delay_ms",
+    "gap_max_ms",
+    "underruns_b0",
+    "gapless_prebuffer_ms",
+    "real_time_factor",
+)
+"""The measures that everybody asks for, in order: the rows of the table and the first rows of the page."""
 PROTOCOLS = {"openai-realtime": "OpenAI Realtime"}
 CLASSES = {
     "A": "session with explicit end of turn",

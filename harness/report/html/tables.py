@@ -7,25 +7,10 @@ from collections.abc import Iterable
 from harness.calibrate.bound import bound_line
 from harness.report.html.markup import Markup, join, tag
 from harness.report.summary import Group, MeasureSummary, Summary
-from harness.report.wording import DASH, counts, number, reasons, row_digits, span, speech_end_bound, words_for
+from harness.report.wording import DASH, ROWS, counts, number, reasons, row_digits, span, speech_end_bound, words_for
 from metrics.stats import Distribution
 
-MAIN = (
-    "first_packet_ms",
-    "first_text_ms",
-    "voice_to_voice_ms",
-    "voice_to_voice_b20_ms",
-    "voice_to_voice_b60_ms",
-    "voice_to_voice_b100_ms",
-    "voice_to_voice_b200_ms",
-    "silence_padding_ms",
-    "server_vad_delay_ms",
-    "gap_max_ms",
-    "underruns_b0",
-    "gapless_prebuffer_ms",
-    "real_time_factor",
-    "reply_duration_ms",
-)
+MAIN = (*ROWS, "reply_duration_ms")
 _ONLY_WHERE_MEASURED = ("first_text_ms", "server_vad_delay_ms")
 _SPLIT = ("first_packet_ms", "voice_to_voice_ms")
 """Measures whose rows for first and later turns stand under the headline."""
