@@ -41,7 +41,12 @@ async def start(*arguments: str, cwd: Path = ROOT, extra: Mapping[str, str] = {}
 
 
 async def finish(process: asyncio.subprocess.Process) -> Ran:
-    out, err = await process.communicate()
+    try:
+        async with asyncio.timeout(300):
+            out, err = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        raise
     assert process.returncode is not None
     return Ran(process.returncode, out.decode(), err.decode())
 

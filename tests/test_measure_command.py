@@ -7,6 +7,7 @@ import json
 import resource
 import signal
 import sys
+from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,13 @@ async def test_report_rebuilds_the_same_summary(tmp_path: Path, clip: str) -> No
     assert (out / "dialogues/d0001/recording.flac").exists()
 
 
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what another process does; a command that died must fail its test, not hang it."""
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
 # ---- refusals: one line, exit code 2 -------------------------------------------------------------------------------
 
 
@@ -147,8 +155,7 @@ async def test_two_runs_never_share_a_folder(tmp_path: Path, clip: str) -> None:
     other = tmp_path / "other"
     async with on_a_socket(slow, CLOCK) as url:
         first = await start("measure", url, "--audio", clip, "--out", str(other))
-        while not (other / ".lock").exists():
-            await asyncio.sleep(0.05)
+        await until(lambda: (other / ".lock").exists())
         second = await run("measure", "--resume", str(other))
         assert "another process is writing" in one_line(second)
         first.send_signal(signal.SIGINT)
@@ -208,8 +215,7 @@ async def test_ctrl_c_leaves_a_readable_run_that_resumes(tmp_path: Path, clip: s
     out, peer = tmp_path / "run", Counting()
     async with on_a_socket(peer, CLOCK) as url:
         process = await start("measure", url, "--audio", clip, "--repeat", "4", "--out", str(out))
-        while peer.served < 2:
-            await asyncio.sleep(0.02)
+        await until(lambda: peer.served >= 2)
         process.send_signal(signal.SIGINT)
         ran = await finish(process)
         assert ran.code == 130, ran.err
@@ -230,8 +236,7 @@ async def test_kill_9_loses_nothing_that_was_done(tmp_path: Path, clip: str) -> 
     out, peer = tmp_path / "run", Counting()
     async with on_a_socket(peer, CLOCK) as url:
         process = await start("measure", url, "--audio", clip, "--repeat", "3", "--out", str(out))
-        while not (out / "journal.jsonl").exists():
-            await asyncio.sleep(0.02)
+        await until(lambda: (out / "journal.jsonl").exists())
         process.kill()
         await finish(process)
         with (out / "journal.jsonl").open("ab") as torn:
