@@ -103,6 +103,11 @@ SPACES = st.sampled_from(["", " ", "  ", "\n", " \n\n"])
 TEXTS = st.lists(st.tuples(WORDS | SYMBOLS, MARKS, SPACES), max_size=30).map(lambda parts: "".join(map("".join, parts)))
 
 
+def test_a_rule_that_goes_on_with_a_word_is_part_of_it() -> None:
+    text = "one two three four—--- five"
+    assert "".join(clauses(text)) == plain(text)
+
+
 @settings(max_examples=300, deadline=None)
 @given(TEXTS, st.data())
 def test_clauses_join_to_the_plain_text_however_it_arrived(text: str, data: st.DataObject) -> None:

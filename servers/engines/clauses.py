@@ -80,6 +80,8 @@ class _Plain:
     started: bool = field(default=False)
     space_owed: bool = field(default=False)
     at_line_start: bool = field(default=True)
+    in_word: bool = field(default=False)
+    """The last clause ended without white space: what comes first goes on with its word."""
 
     def add(self, raw: str) -> str:
         out: list[str] = []
@@ -87,19 +89,24 @@ class _Plain:
             if token.isspace():
                 self.space_owed = self.started
                 self.at_line_start = self.at_line_start or "\n" in token
-            elif word := self._word(token):
+                self.in_word = False
+                continue
+            word = self._word(token)
+            self.in_word = True
+            if word:
                 out.append(f" {word}" if self.space_owed else word)
                 self.started, self.space_owed = True, False
         return "".join(out)
 
     def _word(self, token: str) -> str:
         """`token` without its symbols; "" if nothing of it is spoken."""
-        if self.at_line_start and _LINE_MARKERS.fullmatch(token):
+        alone = not self.in_word
+        if alone and self.at_line_start and _LINE_MARKERS.fullmatch(token):
             return ""
         self.at_line_start = False
-        if token == "*":
+        if alone and token == "*":
             return "times"
-        if _RULES.fullmatch(token):
+        if alone and _RULES.fullmatch(token):
             return ""
         return _EDGE_UNDERSCORES.sub("", _SYMBOLS.sub("", _LINK_TARGET.sub("", token)))
 
