@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness import exits
 from sessions.errors import DuologueError, SetupError
 from sessions.secrets import Secrets
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from harness.runs.run import Access
 
 SEARCH_MOST = 1024
-EXIT_NOTHING_MEASURED = 1
-EXIT_INTERRUPTED = 130
 
 
 def measure_levels(secrets: Secrets, ask: Ask, access: Access, options: dict[str, Any], as_json: bool) -> int:
@@ -45,9 +44,9 @@ def measure_levels(secrets: Secrets, ask: Ask, access: Access, options: dict[str
     found = ladder.sweep(levels) if levels else ladder.search(most)
     _tell(found, place, as_json)
     if found.stopped:
-        return EXIT_INTERRUPTED
+        return exits.INTERRUPTED
     measured = any(level.completed for level in found.levels)
-    return 0 if measured and found.highest != 0 else EXIT_NOTHING_MEASURED
+    return 0 if measured and found.highest != 0 else exits.NOTHING_MEASURED
 
 
 def only_what_goes_with_levels(options: dict[str, Any]) -> None:

@@ -12,13 +12,9 @@ import traceback
 
 import click
 
+from harness import exits
 from sessions.errors import DuologueError
 from sessions.secrets import Secrets
-
-EXIT_NOTHING_MEASURED = 1
-EXIT_SETUP = 2
-EXIT_BUG = 70
-EXIT_INTERRUPTED = 130
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("harness.cli.demo:demo", "Start the embedded server and measure it: no key, no GPU."),
@@ -116,10 +112,10 @@ def _tell_bug(error: Exception, secrets: Secrets) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         with contextlib.suppress(OSError):
             _say(f"no space left to write {error.filename or 'standard output'}. Finished dialogues are kept.")
-        return EXIT_SETUP
+        return exits.SETUP
     click.echo(secrets.mask(traceback.format_exc()), err=True)
     click.echo("duologue: this is a bug; the lines above say where. Finished dialogues are kept.", err=True)
-    return EXIT_BUG
+    return exits.BUG
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -133,16 +129,16 @@ def main(arguments: list[str] | None = None) -> None:
         code = done.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
-        code = EXIT_SETUP
+        code = exits.SETUP
     except click.ClickException as error:
         _say(secrets.mask(error.format_message()))
-        code = EXIT_SETUP
+        code = exits.SETUP
     except DuologueError as error:
         _say(secrets.mask(str(error)))
-        code = EXIT_SETUP
+        code = exits.SETUP
     except (click.Abort, KeyboardInterrupt):
         click.echo("duologue: interrupted", err=True)
-        code = EXIT_INTERRUPTED
+        code = exits.INTERRUPTED
     except BrokenPipeError:  # `| head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = 0

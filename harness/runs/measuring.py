@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from clients.transports.websocket import address_of
+from harness import exits
 from harness.load.progress import LoadProgress
 from harness.runs.clock_checks import ClockChecks
 from harness.runs.floor import timing_floor
@@ -23,8 +24,6 @@ from sessions.clock import Clock, MonotonicClock, TimerWheel, wall_time
 from sessions.runs import Load, RunFolder
 from sessions.secrets import Secrets
 
-EXIT_NOTHING_MEASURED = 1
-EXIT_INTERRUPTED = 130
 _ROOM_BYTES = 1024 * 1024
 
 
@@ -63,7 +62,7 @@ def measure_run(
         interrupted = perform(run, access, quiet=as_json and not sys.stderr.isatty(), check_clock=check_clock)
         if interrupted and not run.journal():
             click.echo(f"interrupted before any dialogue was done. {go_on}", err=True)
-            return EXIT_INTERRUPTED
+            return exits.INTERRUPTED
         return _tell(run, go_on if interrupted else "", as_json)
 
 
@@ -111,6 +110,6 @@ def _tell(run: RunFolder, interrupted: str, as_json: bool) -> int:
         click.echo(f"interrupted, {plural(left, 'dialogue')} left. {interrupted}", err=True)
     click.echo(f"report: {finished.report_path}", err=as_json)
     if interrupted:
-        return EXIT_INTERRUPTED
+        return exits.INTERRUPTED
     completed = any(turn.turn_class == "completed" for d in finished.dialogues if not d.warmup for turn in d.turns)
-    return 0 if completed else EXIT_NOTHING_MEASURED
+    return 0 if completed else exits.NOTHING_MEASURED
