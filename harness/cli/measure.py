@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
-import re
 from pathlib import Path
 from typing import Any
 
 import click
 
+from harness.cli.asking import ask_of, dialled, secrets_of
 from harness.cli.load_options import load_of, load_options
 from harness.cli.resuming import refuse_changes
 from sessions.errors import DuologueError, SetupError
@@ -28,7 +27,6 @@ class _Limit(click.FloatRange):
 
 
 LIMIT = _Limit(0, 1e6, min_open=True)
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _MAY_COME_WITH_RESUME = frozenset({"headers", "api_key_env", "no_calibration"})
 
 _EXAMPLES = """
@@ -107,14 +105,14 @@ def measure(secrets: Secrets, /, target: str | None, resume: Path | None, as_jso
     """
     from harness.runs.measuring import measure_run
 
-    access_headers, api_key = _secrets(secrets, options["headers"], options["api_key_env"])
+    access_headers, api_key = secrets_of(secrets, options["headers"], options["api_key_env"])
     if resume is not None:
         refuse_changes(_MAY_COME_WITH_RESUME)
         run, full_target = _resumed(secrets, resume, target)
         if not api_key and run.plan.api_key_env:
-            access_headers, api_key = _secrets(secrets, options["headers"], run.plan.api_key_env)
+            access_headers, api_key = secrets_of(secrets, options["headers"], run.plan.api_key_env)
     else:
-        ask = _ask(target, access_headers, options)
+        ask = ask_of(target, access_headers, options)
         if options["sweep"] or options["slo"]:
             return _measure_levels(secrets, ask, api_key, options, as_json)
         run, full_target = _begin(secrets, ask, options)
@@ -127,31 +125,6 @@ def measure(secrets: Secrets, /, target: str | None, resume: Path | None, as_jso
         if resume is None:  # no session came about: the next try may have the same --out
             run.discard()
         raise
-
-
-def _secrets(secrets: Secrets, headers: tuple[str, ...], api_key_env: str) -> tuple[dict[str, str], str]:
-    parsed = {}
-    for header in headers:
-        name, colon, value = header.partition(":")
-        if not colon or not name.strip():
-            raise SetupError("a --header without a colon", "Give it as --header 'Name: value'")
-        if not _HEADER_NAME.fullmatch(name.strip()) or not value.strip().isprintable():
-            raise SetupError(
-                f"--header {name.strip()!r} cannot be sent", "Name: letters, digits and -; value: one line"
-            )
-        parsed[name.strip()] = value.strip()
-        secrets.add(value.strip())
-    if not api_key_env:
-        return parsed, ""
-    key = os.environ.get(api_key_env, "").strip()
-    if not key.isprintable():
-        raise SetupError(
-            f"the key in {api_key_env} has line breaks or control characters in it", "Set it to the key alone"
-        )
-    if not key:
-        raise SetupError(f"the environment variable {api_key_env} is not set", f"Set it: export {api_key_env}=…")
-    secrets.add(key)
-    return parsed, key
 
 
 def _measure_levels(secrets: Secrets, ask: Any, api_key: str, options: dict[str, Any], as_json: bool) -> int:
@@ -169,68 +142,12 @@ def _begin(secrets: Secrets, ask: Any, options: dict[str, Any]) -> Any:
     return begin_run(dataclasses.replace(ask, load=load), secrets, options["out"], "measure"), ask.target
 
 
-def _ask(target: str | None, headers: dict[str, str], options: dict[str, Any]) -> Any:
-    from harness.runs.planning import Ask
-    from harness.speech_end_error.methods import finder
-    from sessions.runs import Limits
-    from sessions.scripts import load_script, script_from_audio
-
-    if target is None:
-        raise SetupError("no target", "Give the server's address, for example ws://127.0.0.1:8765")
-    if bool(options["scripts"]) == bool(options["audio"]):
-        raise SetupError("nothing to say, or two ways to say it", "Give either --script (repeatable) or --audio")
-    find_end = finder(options["speech_end"])
-    scripts = [load_script(name, find_end=find_end) for name in options["scripts"]] or [
-        script_from_audio(options["audio"], find_end=find_end)
-    ]
-    return Ask(
-        target=target,
-        scripts=scripts,
-        protocol=options["protocol"],
-        repeat=options["repeat"],
-        warmup=options["warmup"],
-        turn_detection=options["turn_detection"],
-        server_vad=_vad(options["vad"], options["turn_detection"]),
-        voice=options["voice"],
-        transcribe=options["transcribe"],
-        headers=headers,
-        api_key_env=options["api_key_env"],
-        limits=Limits(
-            lateness_ms=options["limit_lateness"],
-            connect_s=options["limit_connect"],
-            reply_s=options["limit_reply"],
-            idle_s=options["limit_idle"],
-            bytes_per_dialogue=options["limit_bytes"],
-        ),
-    )
-
-
-def _vad(settings: tuple[str, ...], turn_detection: str) -> dict[str, float]:
-    if settings and turn_detection != "server_vad":
-        raise SetupError("--vad goes with --turn-detection server_vad", "Add it, or leave --vad out")
-    parsed = {}
-    for setting in settings:
-        name, _, value = setting.partition("=")
-        try:
-            parsed[name] = float(value) if "." in value else int(value)
-        except ValueError as error:
-            raise SetupError(f"--vad {setting}: not a number", "For example --vad silence_duration_ms=300") from error
-    return parsed
-
-
 def _resumed(secrets: Secrets, folder: Path, target: str | None) -> Any:
     from sessions.runs import RunFolder
 
     run = RunFolder.open(folder)
-    if target is not None and secrets.mask_url(_dialled(run.plan.protocol, target)) != run.plan.target:
+    if target is not None and secrets.mask_url(dialled(run.plan.protocol, target)) != run.plan.target:
         raise SetupError(f"the run {folder} measures {run.plan.target}", "Resume it without a target, or with that one")
     if target is None and "***" in run.plan.target:
         raise SetupError("the run's address held a secret, which is not written down", "Give the target again")
     return run, target or run.plan.target
-
-
-def _dialled(protocol: str, target: str) -> str:
-    from clients.dialect import CLIENTS
-    from sessions.tables import load
-
-    return str(load(CLIENTS, protocol, "protocol").url(target))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from harness.dialogue.pacing import FrameTexts
 from harness.dialogue.perform import Dialogue
 from harness.dialogue.record import Performance, Record
 from harness.dialogue.tracker import Tracker
-from harness.load.drive import drive
+from harness.load.drive import Job, drive
 from harness.runs.planning import Slot, schedule, turns_to_speak
 from sessions.clock import Clock
 from sessions.runs import JournalLine, Plan, PlannedScript, RunFolder
@@ -91,6 +92,15 @@ async def perform_run(
     user can mend it. Later failures are results. Cancelled, it keeps what was done and the records of the broken
     dialogues.
     """
+    with performing(run, access, clock, watcher, connect=connect) as (perform, left):
+        await drive(run.plan.load, left, clock, perform)
+
+
+@contextlib.contextmanager
+def performing(
+    run: RunFolder, access: Access, clock: Clock, watcher: Watcher, *, connect: Connect | None = None
+) -> Iterator[tuple[Job[Slot], list[Slot]]]:
+    """What performs a dialogue of the run and journals it, and the slots that are still to do, in order."""
     done = {line.number for line in run.journal()}
     slots = schedule(run.plan)
     performer = _Performer(run, access, clock, watcher, len(slots), connect)
@@ -98,7 +108,7 @@ async def perform_run(
     switch_s = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_S)
     try:
-        await drive(run.plan.load, [slot for slot in slots if slot.number not in done], clock, performer.perform)
+        yield performer.perform, [slot for slot in slots if slot.number not in done]
     finally:
         performer.writer.shutdown()
         sys.setswitchinterval(switch_s)

@@ -1,0 +1,99 @@
+"""From the options of `duologue measure` to what is asked: scripts, settings, and the secrets that no plan holds."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+from sessions.errors import SetupError
+from sessions.secrets import Secrets
+
+if TYPE_CHECKING:
+    from harness.runs.planning import Ask
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+
+def secrets_of(secrets: Secrets, headers: tuple[str, ...], api_key_env: str) -> tuple[dict[str, str], str]:
+    """Headers and key, which from here on are masked everywhere. Raises `SetupError`."""
+    parsed = {}
+    for header in headers:
+        name, colon, value = header.partition(":")
+        if not colon or not name.strip():
+            raise SetupError("a --header without a colon", "Give it as --header 'Name: value'")
+        if not _HEADER_NAME.fullmatch(name.strip()) or not value.strip().isprintable():
+            raise SetupError(
+                f"--header {name.strip()!r} cannot be sent", "Name: letters, digits and -; value: one line"
+            )
+        parsed[name.strip()] = value.strip()
+        secrets.add(value.strip())
+    if not api_key_env:
+        return parsed, ""
+    key = os.environ.get(api_key_env, "").strip()
+    if not key.isprintable():
+        raise SetupError(
+            f"the key in {api_key_env} has line breaks or control characters in it", "Set it to the key alone"
+        )
+    if not key:
+        raise SetupError(f"the environment variable {api_key_env} is not set", f"Set it: export {api_key_env}=…")
+    secrets.add(key)
+    return parsed, key
+
+
+def ask_of(target: str | None, headers: dict[str, str], options: dict[str, Any]) -> Ask:
+    """What is measured, loads aside. Raises `SetupError`."""
+    from harness.runs.planning import Ask
+    from harness.speech_end_error.methods import finder
+    from sessions.runs import Limits
+    from sessions.scripts import load_script, script_from_audio
+
+    if target is None:
+        raise SetupError("no target", "Give the server's address, for example ws://127.0.0.1:8765")
+    if bool(options["scripts"]) == bool(options["audio"]):
+        raise SetupError("nothing to say, or two ways to say it", "Give either --script (repeatable) or --audio")
+    find_end = finder(options["speech_end"])
+    scripts = [load_script(name, find_end=find_end) for name in options["scripts"]] or [
+        script_from_audio(options["audio"], find_end=find_end)
+    ]
+    return Ask(
+        target=target,
+        scripts=scripts,
+        protocol=options["protocol"],
+        repeat=options["repeat"],
+        warmup=options["warmup"],
+        turn_detection=options["turn_detection"],
+        server_vad=_vad(options["vad"], options["turn_detection"]),
+        voice=options["voice"],
+        transcribe=options["transcribe"],
+        headers=headers,
+        api_key_env=options["api_key_env"],
+        limits=Limits(
+            lateness_ms=options["limit_lateness"],
+            connect_s=options["limit_connect"],
+            reply_s=options["limit_reply"],
+            idle_s=options["limit_idle"],
+            bytes_per_dialogue=options["limit_bytes"],
+        ),
+    )
+
+
+def _vad(settings: tuple[str, ...], turn_detection: str) -> dict[str, float]:
+    if settings and turn_detection != "server_vad":
+        raise SetupError("--vad goes with --turn-detection server_vad", "Add it, or leave --vad out")
+    parsed = {}
+    for setting in settings:
+        name, _, value = setting.partition("=")
+        try:
+            parsed[name] = float(value) if "." in value else int(value)
+        except ValueError as error:
+            raise SetupError(f"--vad {setting}: not a number", "For example --vad silence_duration_ms=300") from error
+    return parsed
+
+
+def dialled(protocol: str, target: str) -> str:
+    """The address that a client of `protocol` would connect to."""
+    from clients.dialect import CLIENTS
+    from sessions.tables import load
+
+    return str(load(CLIENTS, protocol, "protocol").url(target))
