@@ -80,6 +80,23 @@ class Load(msgspec.Struct, frozen=True):
     seed: int = 1
 
 
+class Share(msgspec.Struct, frozen=True):
+    """One of `of` equal shares of a plan, by `index` from 0: dialogues index, index + of, index + 2·of … of its order,
+    the same of its sessions, and in open loop the arrivals of just these dialogues. All shares together are the plan.
+    """
+
+    index: int = 0
+    of: int = 1
+
+    def part(self, count: int) -> int:
+        """How many of `count` fall to this share."""
+        return len(range(self.index, count, self.of))
+
+    def divided(self, index: int, of: int) -> Share:
+        """One of `of` shares of this share."""
+        return Share(self.index + self.of * index, self.of * of)
+
+
 class Plan(msgspec.Struct, frozen=True):
     """All that was asked, with versions. Secrets never stand here: `headers` are names only."""
 
@@ -109,6 +126,10 @@ class Plan(msgspec.Struct, frozen=True):
     weights: dict[str, str] = {}
     """Which weight files served, by name, where this run started the server itself."""
     load: Load = Load()
+    shard: Share = Share()
+    """What this host performs of the whole."""
+    workers: int = 1
+    """Processes of this host that perform it together."""
     version: int = PLAN_VERSION
 
 

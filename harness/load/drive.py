@@ -9,38 +9,53 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TypeVar
 
 from sessions.clock import NS_PER_MS, NS_PER_S, Clock
-from sessions.runs import Load
+from sessions.runs import Load, Share
 
 STEP_NS = 20 * NS_PER_MS
 """Between two connections of a closed loop: a storm of them would measure how the server shakes hands."""
+
+WHOLE = Share()
 
 S = TypeVar("S")
 Job = Callable[[S, int | None], Awaitable[None]]
 """Performs one dialogue to its end. Second: the instant at which it was to begin, in open loop."""
 
 
-async def drive(load: Load, slots: Sequence[S], clock: Clock, job: Job[S]) -> None:
-    """Perform all `slots` as `load` says. The first error of a job ends the others and is raised as it is."""
+async def drive(
+    load: Load,
+    slots: Sequence[S],
+    clock: Clock,
+    job: Job[S],
+    *,
+    share: Share = WHOLE,
+    began_ns: int | None = None,
+) -> None:
+    """Perform all `slots` as `load` says. The first error of a job ends the others and is raised as it is.
+
+    share: what `slots` are of all that is held at the same time; the load is that of the whole, and this part of it is
+    kept here · began_ns: the instant that is the beginning for all shares; None: now.
+    """
+    began_ns = clock.now_ns() if began_ns is None else began_ns
     try:
         if load.rate_per_s:
-            await _open_loop(load, slots, clock, job)
+            await _open_loop(load, slots, clock, job, share, began_ns)
         else:
-            await _closed_loop(load, slots, clock, job)
+            await _closed_loop(load, slots, clock, job, share, began_ns)
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
 
 
-async def _closed_loop(load: Load, slots: Sequence[S], clock: Clock, job: Job[S]) -> None:
+async def _closed_loop(load: Load, slots: Sequence[S], clock: Clock, job: Job[S], share: Share, began_ns: int) -> None:
     """Each of `load.sessions` takes the next slot when its own dialogue is over."""
     waiting = iter(slots)
-    began_ns = clock.now_ns()
-    free_ns = began_ns
+    step_ns = STEP_NS * share.of
+    free_ns = began_ns + STEP_NS * share.index
 
     async def session(first_ns: int) -> None:
         nonlocal free_ns
         await clock.sleep_until_ns(first_ns)
         while True:
-            turn_ns, free_ns = free_ns, max(free_ns, clock.now_ns()) + STEP_NS
+            turn_ns, free_ns = free_ns, max(free_ns, clock.now_ns()) + step_ns
             await clock.sleep_until_ns(turn_ns)
             slot = next(waiting, None)
             if slot is None:
@@ -48,17 +63,17 @@ async def _closed_loop(load: Load, slots: Sequence[S], clock: Clock, job: Job[S]
             await job(slot, None)
 
     async with asyncio.TaskGroup() as tasks:
-        for k in range(min(load.sessions, len(slots))):
+        for k in list(range(share.index, load.sessions, share.of))[: len(slots)]:
             tasks.create_task(session(began_ns + int(k * load.ramp_s * NS_PER_S / load.sessions)))
 
 
-async def _open_loop(load: Load, slots: Sequence[S], clock: Clock, job: Job[S]) -> None:
+async def _open_loop(load: Load, slots: Sequence[S], clock: Clock, job: Job[S], share: Share, began_ns: int) -> None:
     """Each dialogue has an instant at which it is to begin, however the others fare.
 
     A dialogue that finds `max_sessions` under way begins later; its instant stays, so that the wait is in its figures.
     """
-    places = asyncio.Semaphore(load.max_sessions or len(slots) + 1)
-    began_ns = clock.now_ns()
+    places = asyncio.Semaphore(share.part(load.max_sessions) or len(slots) + 1)
+    own_ns = itertools.islice(arrivals_ns(load), share.index, None, share.of)
 
     async def one(slot: S, intended_ns: int) -> None:
         try:
@@ -67,7 +82,7 @@ async def _open_loop(load: Load, slots: Sequence[S], clock: Clock, job: Job[S]) 
             places.release()
 
     async with asyncio.TaskGroup() as tasks:
-        for slot, offset_ns in zip(slots, arrivals_ns(load), strict=False):
+        for slot, offset_ns in zip(slots, own_ns, strict=False):
             await clock.sleep_until_ns(began_ns + offset_ns)
             await places.acquire()
             tasks.create_task(one(slot, began_ns + offset_ns))
