@@ -101,6 +101,24 @@ class Received(Event, frozen=True, tag="received"):
     binary: bool = False
 
 
+class Pinged(Event, frozen=True, tag="ping"):
+    """A ping of the transport was written. t_ns: just before the write · id: pairs it with its pong.
+
+    tcp_ns: the kernel's own smoothed round trip to the next TCP peer at that time; null where it does not tell.
+    """
+
+    t_ns: int
+    id: int
+    tcp_ns: int | None = None
+
+
+class Ponged(Event, frozen=True, tag="pong"):
+    """The peer's answer to a ping arrived, stamped before any parsing as messages are."""
+
+    t_ns: int
+    id: int
+
+
 class GaveUp(Event, frozen=True, tag="gave_up"):
     """The client stopped waiting for this turn's reply. outcome: one of metrics.outcome's names for failed turns."""
 
@@ -135,7 +153,7 @@ class Ended(Event, frozen=True, tag="ended"):
     """False when the user stopped the run in the middle."""
 
 
-AnyEvent = Opened | Connected | Ready | TurnStarted | Sent | Received | GaveUp | Stall | Closed | Ended
+AnyEvent = Opened | Connected | Ready | TurnStarted | Sent | Received | Pinged | Ponged | GaveUp | Stall | Closed | Ended
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(AnyEvent)

@@ -19,6 +19,7 @@ import io
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
@@ -149,6 +150,8 @@ class RunFolder:
     def __init__(self, path: Path, plan: Plan) -> None:
         self.path = path
         self.plan = plan
+        self.lock_descriptor: int | None = None
+        """While it is locked: a process that inherits it keeps others out for as long as it lives."""
 
     @classmethod
     def create(cls, path: Path, plan: Plan) -> RunFolder:
@@ -190,7 +193,11 @@ class RunFolder:
                 raise SetupError(
                     f"another process is writing the run {self.path}", "Wait for it, or choose another --out"
                 ) from error
-            yield
+            self.lock_descriptor = lock.fileno()
+            try:
+                yield
+            finally:
+                self.lock_descriptor = None
 
     def discard(self) -> None:
         """Take back a run in which no dialogue was performed. One that holds any stays as it is."""
@@ -225,14 +232,14 @@ class RunFolder:
         return done
 
     def append_journal(self, line: JournalLine) -> None:
-        """Write one line and wait until it is on disk."""
+        """Write one line and wait until it is on disk. Several processes may do so at once."""
         file = self.path / "journal.jsonl"
-        with disk_errors(file):
-            _drop_torn_tail(file)
-            with file.open("ab") as out:
-                out.write(msgspec.json.encode(line) + b"\n")
-                out.flush()
-                os.fsync(out.fileno())
+        with disk_errors(file), file.open("ab+") as out:
+            fcntl.flock(out, fcntl.LOCK_EX)  # until it is closed
+            _drop_torn_tail(out)
+            out.write(msgspec.json.encode(line) + b"\n")
+            out.flush()
+            os.fsync(out.fileno())
 
     def write_dialogue(self, dialogue_id: str, events: Iterable[AnyEvent], received: bytes) -> Path:
         """Put a dialogue's raw record in its place, whole or not at all."""
@@ -244,15 +251,15 @@ class RunFolder:
         return place
 
 
-def _drop_torn_tail(file: Path) -> None:
+def _drop_torn_tail(file: BinaryIO) -> None:
     """Cut what follows the last newline, so that a new line never joins a torn one."""
-    if not file.exists():
+    end = file.seek(0, os.SEEK_END)
+    if end == 0:
         return
-    with file.open("rb+") as handle:
-        data = handle.read()
-        whole = data.rfind(b"\n") + 1
-        if whole < len(data):
-            handle.truncate(whole)
+    file.seek(end - 1)
+    if file.read(1) != b"\n":
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)
 
 
 def write_atomic(path: Path, data: bytes | str) -> None:

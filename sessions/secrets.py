@@ -21,11 +21,14 @@ class Secrets:
     offsets stay true."""
 
     def __init__(self) -> None:
+        self._added: list[str] = []
         self._values: list[str] = []
         self._escaped: re.Pattern[bytes] | None = None
 
     def add(self, value: str) -> None:
         """Remember a secret; a `Bearer x` value also hides its bare token."""
+        if value not in self._added:
+            self._added.append(value)
         for part in (value, value.partition(" ")[2].strip()):
             if len(part) >= MIN_SECRET_LENGTH:
                 self._values += [form for form in _forms(part) if form not in self._values]
@@ -54,6 +57,11 @@ class Secrets:
     def within(self, text: str) -> bool:
         """Whether a text holds a value that is certainly a secret."""
         return any(value in text for value in self._values if len(value) >= _CERTAIN_LENGTH)
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """What was added, for another process that must mask the same. It goes through pipes only, never into a file."""
+        return tuple(self._added)
 
     @property
     def longest(self) -> int:

@@ -128,6 +128,7 @@ class Dialogue:
             self._lane = Lane(now_ns, self._dialect.rate_hz, self._frame_samples)
         self._log(Ready(t_ns=now_ns, lane_start_ns=now_ns if self._lane else None))
         self.record.set_up = True
+        self._how.on_ready()
 
     def _set_up_timeout(self, limit_s: float) -> ConnectTimeout:
         heard = bytes(self.record.received[:80]).decode(errors="replace")

@@ -62,8 +62,9 @@ class Record:
 class Performance:
     """How to perform.
 
-    connect: opens the transport · on_turn: told (turn, tracker) when a turn is over · texts, heartbeat: shared by the
-    dialogues of a process; None: the dialogue's own · intended_ns: when an open loop wanted this dialogue to begin.
+    connect: opens the transport · on_turn: told (turn, tracker) when a turn is over · on_ready: told when the session
+    stands · texts, heartbeat: shared by the dialogues of a process; None: the dialogue's own · intended_ns: when an
+    open loop wanted this dialogue to begin.
     """
 
     dialect: Dialect
@@ -73,6 +74,7 @@ class Performance:
     frame_ms: int
     secrets: Secrets
     on_turn: Callable[[int, Tracker], None] = lambda turn, tracker: None
+    on_ready: Callable[[], None] = lambda: None
     texts: FrameTexts | None = None
     heartbeat: Heartbeat | None = None
     intended_ns: int | None = None
