@@ -60,7 +60,7 @@ class Secrets:
 
     @property
     def known(self) -> tuple[str, ...]:
-        """What was added, for another process that must mask the same. It goes through pipes only, never into a file."""
+        """What was added, for another process that must mask the same: through a pipe, never through a file."""
         return tuple(self._added)
 
     @property
