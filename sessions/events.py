@@ -153,7 +153,9 @@ class Ended(Event, frozen=True, tag="ended"):
     """False when the user stopped the run in the middle."""
 
 
-AnyEvent = Opened | Connected | Ready | TurnStarted | Sent | Received | Pinged | Ponged | GaveUp | Stall | Closed | Ended
+AnyEvent = (
+    Opened | Connected | Ready | TurnStarted | Sent | Received | Pinged | Ponged | GaveUp | Stall | Closed | Ended
+)
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(AnyEvent)

@@ -57,6 +57,9 @@ class MemoryTransport:
         self.last_sign_ns = clock.now_ns()
         self.unread_bytes = 0
         self.sent: list[tuple[int, str]] = []
+        self.pings: list[bytes] = []
+        self.answers_pings = True
+        self.on_pong: Callable[[bytes, int], None] = lambda payload, t_ns: None
 
     async def send(self, text: str) -> int:
         if self.ended is not None:
@@ -76,6 +79,24 @@ class MemoryTransport:
     @property
     def buffered_bytes(self) -> int:
         return self.unread_bytes
+
+    def ping(self, payload: bytes) -> int | None:
+        if self.ended is not None:
+            return None
+        now_ns = self.clock.now_ns()
+        self.pings.append(payload)
+        if self.answers_pings:
+            self.pong(payload)
+        return now_ns
+
+    def pong(self, payload: bytes) -> None:
+        self.on_pong(payload, self.clock.now_ns())
+
+    def tell_pongs(self, told: Callable[[bytes, int], None]) -> None:
+        self.on_pong = told
+
+    def tcp_round_trip_ns(self) -> int | None:
+        return None
 
     def push(self, data: bytes, binary: bool) -> None:
         now_ns = self.last_sign_ns = self.clock.now_ns()

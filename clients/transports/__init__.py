@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -50,6 +51,21 @@ class Transport(Protocol):
     @property
     def last_sign_ns(self) -> int:
         """When the last byte of any kind arrived, keepalive included."""
+        ...
+
+    def ping(self, payload: bytes) -> int | None:
+        """Ask for a pong with `payload` (at most 125 bytes); the instant just before the write.
+
+        None where the connection no longer stands.
+        """
+        ...
+
+    def tell_pongs(self, told: Callable[[bytes, int], None]) -> None:
+        """From now on tell of each pong: its payload and its arrival, stamped as messages are."""
+        ...
+
+    def tcp_round_trip_ns(self) -> int | None:
+        """The kernel's smoothed round trip to the next TCP peer, None where nobody tells."""
         ...
 
     async def close(self) -> None:

@@ -16,7 +16,7 @@ import socket
 import ssl
 import urllib.request
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -28,6 +28,7 @@ from websockets.protocol import State
 
 from clients.transports import KEEPALIVE_S, Connection, Message
 from clients.transports.byte_clock import ByteClock
+from clients.transports.tcp_info import smoothed_round_trip_ns
 from sessions.clock import Clock
 from sessions.errors import (
     ConnectFailed,
@@ -52,6 +53,7 @@ _KEYS_BYTES = 4 * 256
 """Masking keys are drawn from the system so many bytes at a time."""
 _WHOLE_TEXT, _WHOLE_BINARY = 0x81, 0x82
 """First byte of a frame that is a whole message (RFC 6455 §5.2)."""
+_PING = 0x89
 
 
 class StampingConnection(ClientConnection):
@@ -76,6 +78,7 @@ class StampingConnection(ClientConnection):
         self.flooded = False
         self.lost: BaseException | None = None
         self.is_lost = False
+        self.on_pong: Callable[[bytes, int], None] = lambda payload, t_ns: None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.made_ns = self._clock.now_ns()
@@ -130,6 +133,14 @@ class StampingConnection(ClientConnection):
             head = bytes((_WHOLE_TEXT, 0xFF)) + size.to_bytes(8)
         self.transport.write(b"".join((head, key, apply_mask(payload, key))))
 
+    def write_ping(self, payload: bytes) -> int:
+        """Write a ping of at most 125 bytes; the instant just before it. The connection must be open."""
+        key = os.urandom(4)
+        frame = b"".join((bytes((_PING, 0x80 | len(payload))), key, apply_mask(payload, key)))
+        t_ns = self._clock.now_ns()
+        self.transport.write(frame)
+        return t_ns
+
     async def wait_for_news(self) -> None:
         """Until a message came or the connection is lost. For one reader."""
         self._waiter = self.loop.create_future()
@@ -167,6 +178,8 @@ class StampingConnection(ClientConnection):
         first_ns = self._bytes.consume(_frame_bytes(len(event.data)))
         if event.opcode not in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
             super().process_event(event)
+            if event.opcode is Opcode.PONG:
+                self.on_pong(bytes(event.data), self._now_ns)
             if event.opcode is Opcode.CLOSE:
                 self._tell_reader()
             return
@@ -248,6 +261,18 @@ class WebSocketTransport:
     @property
     def last_sign_ns(self) -> int:
         return self._ws.last_sign_ns
+
+    def ping(self, payload: bytes) -> int | None:
+        ws = self._ws
+        if ws.protocol.state is not State.OPEN or ws.transport.is_closing():
+            return None
+        return ws.write_ping(payload)
+
+    def tell_pongs(self, told: Callable[[bytes, int], None]) -> None:
+        self._ws.on_pong = told
+
+    def tcp_round_trip_ns(self) -> int | None:
+        return smoothed_round_trip_ns(self._ws.transport.get_extra_info("socket"))
 
     async def close(self) -> None:
         with contextlib.suppress(TimeoutError, WsClosed):

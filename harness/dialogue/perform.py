@@ -97,6 +97,8 @@ class Dialogue:
         except DuologueError as error:
             return self._could_not_start(error)
         self._log(connected_event(transport))
+        if self._how.pings is not None:
+            self._how.pings.join(transport, self._log)
         tasks = [asyncio.create_task(self._read(transport))]
         try:
             await self._set_up(transport)
@@ -406,6 +408,8 @@ class Dialogue:
         for task in helpers:
             task.cancel()
         await self._heartbeat.leave(self._log)
+        if self._how.pings is not None:
+            await self._how.pings.leave(transport)
         if self.record.completed:
             await transport.close()
         else:

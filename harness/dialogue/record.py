@@ -13,6 +13,7 @@ from clients.transports import Transport
 from harness.dialogue.heartbeat import Heartbeat
 from harness.dialogue.pacing import FrameTexts
 from harness.dialogue.tracker import Tracker
+from harness.network.pings import Pings
 from sessions.clock import Clock
 from sessions.errors import (
     ConnectionClosed,
@@ -77,6 +78,7 @@ class Performance:
     on_ready: Callable[[], None] = lambda: None
     texts: FrameTexts | None = None
     heartbeat: Heartbeat | None = None
+    pings: Pings | None = None
     intended_ns: int | None = None
 
 

@@ -19,6 +19,7 @@ from harness.dialogue.perform import Dialogue
 from harness.dialogue.record import Performance, Record
 from harness.dialogue.tracker import Tracker
 from harness.load.drive import Job, drive
+from harness.network.pings import Pings
 from harness.runs.planning import Slot, schedule, turns_to_speak
 from sessions.clock import Clock
 from sessions.runs import JournalLine, Plan, PlannedScript, RunFolder
@@ -131,6 +132,7 @@ class _Performer:
         render = dialect_for(plan, plan.scripts[0], access).audio
         self._texts = FrameTexts(render, plan.rate_hz * plan.frame_ms // 1000)
         self._heartbeat = Heartbeat(clock, plan.limits.lateness_ms)
+        self._pings = Pings(clock)
         self._live: set[Dialogue] = set()
         self._failed = False
         self.any_session = False
@@ -183,6 +185,7 @@ class _Performer:
             on_turn=lambda turn, tracker: self._watcher.turn_over(slot, turn, tracker),
             texts=self._texts,
             heartbeat=self._heartbeat,
+            pings=self._pings,
             intended_ns=intended_ns,
         )
 
