@@ -41,6 +41,7 @@ class Reply:
     created_ns: when the peer said that it began (else its first content) · done_ns: the protocol's end of reply, None
     where it never came · status: "completed", "cancelled", "failed", "incomplete", or "" without an end ·
     reason, error_code, message: as the peer gave them · has_tool_call: the output holds a tool call.
+    flushed_ns: the client dropped what was not yet heard of it then; None where it never did.
     Packets after `done_ns` are kept here too.
     """
 
@@ -54,6 +55,7 @@ class Reply:
     error_code: str = ""
     message: str = ""
     has_tool_call: bool = False
+    flushed_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,10 @@ class UserTurn:
     committed_ns: the end-of-turn message was written, None where the protocol has none ·
     requested_ns: the request for a reply was written (class C: the whole request body; its `frames` are empty) ·
     cancelled_ns: the client's own cancel of this turn's reply was written (an interruption that the script asked for) ·
-    expects_reply: False where the script wants the peer to stay quiet (a cough, a backchannel, noise).
+    expects_reply: False where the script wants the peer to stay quiet (a cough, a backchannel, noise) ·
+    kind: what it is, as in the script: speech, interruption, overlap, backchannel, noise, silence ·
+    onset_ns: instant of its first audible sample, None where that is not known ·
+    pauses_ns: (start, length) of each pause inside it.
     """
 
     index: int
@@ -91,6 +96,9 @@ class UserTurn:
     requested_ns: int | None = None
     cancelled_ns: int | None = None
     expects_reply: bool = True
+    kind: str = "speech"
+    onset_ns: int | None = None
+    pauses_ns: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,9 @@ class TurnStarted(Event, frozen=True, tag="turn"):
     """One utterance was put on the user lane.
 
     start_ns: instant of its first sample · last_sample: index n of its last speech sample at `rate_hz` ·
-    speech_end_ns = start_ns + (n+1)/rate · samples: length of the clip as sent · method: who said where speech ends.
+    speech_end_ns = start_ns + (n+1)/rate · samples: length of the clip as sent · method: who said where speech ends ·
+    turn_kind: what the script wants of it (its format's `kind`, a name that this log gives to its lines) ·
+    onset_sample: index of its first audible sample · pauses: (first sample, samples) of each pause inside it.
     """
 
     turn: int
@@ -66,6 +68,9 @@ class TurnStarted(Event, frozen=True, tag="turn"):
     last_sample: int
     speech_end_ns: int
     method: str
+    turn_kind: str = "speech"
+    onset_sample: int = 0
+    pauses: list[tuple[int, int]] = []
 
     @property
     def t_ns(self) -> int:
@@ -117,6 +122,19 @@ class Ponged(Event, frozen=True, tag="pong"):
 
     t_ns: int
     id: int
+
+
+class Flushed(Event, frozen=True, tag="flushed"):
+    """The client dropped what was not yet heard of `reply` (the peer's id of it).
+
+    turn: the one whose sound caused it · why: "cancel": our own cancel or interruption (class A) · "server": the
+    server said that it heard the user speak (B, D).
+    """
+
+    t_ns: int
+    reply: str
+    turn: int
+    why: str
 
 
 class GaveUp(Event, frozen=True, tag="gave_up"):

@@ -32,7 +32,10 @@ SIDECAR = ".speech.json"
 
 
 class PlannedTurn(msgspec.Struct, frozen=True):
-    """One user turn. audio: content name of the clip in `audio/` (24 kHz) · last_sample: n in that clip."""
+    """One user turn. audio: content name of the clip in `audio/` (24 kHz) · last_sample: n in that clip.
+
+    The rest as in `sessions.scripts.ScriptTurn`; pauses and onset_sample are indices into the same clip.
+    """
 
     audio: str
     samples: int
@@ -41,6 +44,16 @@ class PlannedTurn(msgspec.Struct, frozen=True):
     text: str = ""
     start_after: str = "reply"
     gap_ms: float = 300.0
+    at_ms: int | None = None
+    timeout_s: float = 30.0
+    kind: str = "speech"
+    onset_sample: int = 0
+    pauses: list[tuple[int, int]] = []
+    watch_ms: int = 2000
+    reference: str = ""
+    keywords: list[str] = []
+    rubric: str = ""
+    language: str = ""
 
 
 class PlannedScript(msgspec.Struct, frozen=True):

@@ -209,6 +209,9 @@ def _in_plain_words(message: str) -> str:
         "str": "text",
         "int": "a whole number",
         "int | null": "a whole number",
+        "str | null": "text",
+        "int | float": "a number",
+        "float | int": "a number",
     }
     words |= {"null": "nothing", "bool": "true or false", "float": "a number with a fraction"}
     message = re.sub(r"`(.*?)`", lambda found: words.get(found[1], found[1]), message)

@@ -327,7 +327,7 @@ def test_list_and_show() -> None:
     code, output = run("show", "facts", "--json")
     shown = json.loads(output)
     assert shown["turns"][0]["speech_end_method"] == "annotation"
-    assert shown["turns"][0]["start"] == {"after": "reply", "gap_ms": 300}
+    assert shown["turns"][0]["start"] == {"after": "reply", "gap_ms": 300, "at_ms": None, "timeout_s": 30.0}
 
 
 def test_check_names_line_and_field_and_exits_with_2(folder: Path) -> None:

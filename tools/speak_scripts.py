@@ -143,7 +143,7 @@ def speak_script(path: Path, speaker: Speaker) -> list[Spoken]:
 def write_script(path: Path, spoken: list[Spoken]) -> None:
     """The audio files of a script, then its annotations."""
     for turn, said in zip(scripts.read_script_file(path).turns, spoken, strict=True):
-        file = path.parent / turn.audio
+        file = path.parent / (turn.audio or "")
         file.parent.mkdir(parents=True, exist_ok=True)
         audio.write_flac(file, said.pcm, RATE_HZ)
     text = path.read_text(encoding="utf-8")

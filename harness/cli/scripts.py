@@ -13,7 +13,7 @@ import click
 if TYPE_CHECKING:
     from sessions.audio import Source
     from sessions.errors import BadFile
-    from sessions.scripts import Script
+    from sessions.scripts import Script, ScriptFile, ScriptTurn
     from sessions.speech_end import SpeechEnd
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -80,16 +80,39 @@ def show(name: str, as_json: bool) -> None:
     if script.instructions:
         click.echo(f"assistant: {script.instructions}")
     for number, turn in enumerate(script.turns, 1):
-        end = turn.speech_end
-        before = "the session is ready" if number == 1 else "the reply before it was heard"
-        click.echo(
-            f"\nturn {number}  starts {turn.start.gap_ms} ms after {before}  {turn.audio_path.name}\n"
-            f"  {turn.text or '(no text given)'}\n"
+        for line in _shown(number, turn):
+            click.echo(line)
+
+
+def _shown(number: int, turn: ScriptTurn) -> list[str]:
+    kind = "" if turn.kind == "speech" else f"  {turn.kind}"
+    lines = [f"\nturn {number}{kind}  starts {_when(number, turn)}  {turn.audio_path.name if turn.audio_path else ''}"]
+    end, rate_hz = turn.speech_end, turn.clip.rate_hz
+    if turn.silence:
+        lines.append(f"  {turn.clip.duration_s:.3f} s of silence")
+    else:
+        lines.append(f"  {turn.text or '(no text given)'}")
+        lines.append(
             f"  {turn.clip.duration_s:.3f} s, speech ends at {end.offset_ns / 1e9:.3f} s "
             f"(sample {end.index_samples} at {end.rate_hz} Hz, by {end.method})"
         )
-        for note in turn.clip.notes:
-            click.echo(f"  note: {note}")
+    for first, samples in turn.pauses:
+        lines.append(f"  pause of {samples / rate_hz:.3f} s at {first / rate_hz:.3f} s")
+    if turn.reference or turn.keywords:
+        lines.append(f"  right answer: {turn.reference or ', '.join(turn.keywords)}")
+    return lines + [f"  note: {note}" for note in turn.clip.notes]
+
+
+def _when(number: int, turn: ScriptTurn) -> str:
+    start = turn.start
+    if start.after == "at":
+        return f"{start.at_ms} ms after the session is ready"
+    events = {
+        "reply": "the session is ready" if number == 1 else "the reply before it was heard",
+        "onset": "the first sound of the reply before it was heard",
+        "speech": "the user's own turn before it has ended",
+    }
+    return f"{start.gap_ms} ms after {events[start.after]}"
 
 
 @scripts.command(short_help="Find the mistakes in scripts.")
@@ -103,9 +126,9 @@ def check(ctx: click.Context, files: tuple[Path, ...], as_json: bool) -> None:
     duologue scripts check my-script.yaml
     duologue scripts check scripts/*.yaml --json
     """
-    from sessions.scripts import examine
+    from sessions.scripts import check_script
 
-    results = [(file, *examine(file)) for file in files]
+    results = [(file, *check_script(file)) for file in files]
     if as_json:
         click.echo(json.dumps([_check_json(*result) for result in results], indent=2, ensure_ascii=False))
     else:
@@ -262,14 +285,27 @@ def _as_json(script: Script) -> dict[str, Any]:
         "sha256": script.sha256,
         "turns": [
             {
-                "audio": str(turn.audio_path),
+                "kind": turn.kind,
+                "audio": str(turn.audio_path) if turn.audio_path else None,
                 "text": turn.text,
+                "language": turn.language,
                 "duration_s": turn.clip.duration_s,
                 "rate_hz": turn.clip.rate_hz,
                 "speech_end_sample": turn.speech_end.index_samples,
                 "speech_end_s": turn.speech_end.offset_ns / 1e9,
                 "speech_end_method": turn.speech_end.method,
-                "start": {"after": turn.start.after, "gap_ms": turn.start.gap_ms},
+                "onset_sample": turn.onset_sample,
+                "pauses": [list(pause) for pause in turn.pauses],
+                "start": {
+                    "after": turn.start.after,
+                    "gap_ms": turn.start.gap_ms,
+                    "at_ms": turn.start.at_ms,
+                    "timeout_s": turn.start.timeout_s,
+                },
+                "watch_ms": turn.watch_ms,
+                "reference": turn.reference,
+                "keywords": list(turn.keywords),
+                "rubric": turn.rubric,
                 "notes": list(turn.clip.notes),
                 "sha256": turn.sha256,
             }
@@ -278,7 +314,7 @@ def _as_json(script: Script) -> dict[str, Any]:
     }
 
 
-def _check_json(file: Path, script: Script | None, mistakes: tuple[BadFile, ...]) -> dict[str, Any]:
+def _check_json(file: Path, script: ScriptFile | None, mistakes: tuple[BadFile, ...]) -> dict[str, Any]:
     return {
         "file": str(file),
         "ok": script is not None,

@@ -88,6 +88,10 @@ def make_plan(ask: Ask, secrets: Secrets, floor: dict[str, float]) -> Plan:
 
 
 def _planned(script: Script) -> PlannedScript:
+    for number, turn in enumerate(script.turns, 1):
+        if turn.kind != "speech" or turn.start.after != "reply":
+            what = f"turn {number} of {script.name} is of kind {turn.kind} and starts after: {turn.start.after}"
+            raise SetupError(f"{what}, which is not performed yet", "Use speech that starts after: reply")
     turns = [
         PlannedTurn(
             audio=turn.sha256,
@@ -97,6 +101,16 @@ def _planned(script: Script) -> PlannedScript:
             text=turn.text,
             start_after=turn.start.after,
             gap_ms=turn.start.gap_ms,
+            at_ms=turn.start.at_ms,
+            timeout_s=turn.start.timeout_s,
+            kind=turn.kind,
+            onset_sample=turn.onset_sample,
+            pauses=list(turn.pauses),
+            watch_ms=turn.watch_ms,
+            reference=turn.reference,
+            keywords=list(turn.keywords),
+            rubric=turn.rubric,
+            language=turn.language,
         )
         for turn in script.turns
     ]
@@ -131,7 +145,8 @@ def store_clips(run: RunFolder, scripts: Sequence[Script]) -> None:
             place = run.clip(turn.sha256)
             if not place.exists():
                 audio.write_flac(place, turn.clip.pcm, turn.clip.rate_hz)
-                sidecar.write(place, turn.speech_end)
+                if not turn.silence:
+                    sidecar.write(place, turn.speech_end)
 
 
 def schedule(plan: Plan) -> list[Slot]:
