@@ -84,6 +84,8 @@ class Load(msgspec.Struct, frozen=True):
     Closed loop (rate_per_s 0): `sessions` dialogues are kept going, the first ones begin over `ramp_s`. Open loop:
     dialogues begin `rate_per_s` times a second, `arrivals` "poisson" (by `seed`) or "constant", whether or not earlier
     ones are over; from `max_sessions` at once (0: no limit) on they begin late, and the delay is told.
+    think: closed loop, the pause between two dialogues of a session, as `2s`, `1s-5s` or `exp:3s` (by `seed`).
+    duration_s: whole rounds are begun for that long, in place of a number of them (0: as many as the plan repeats).
     """
 
     sessions: int = 1
@@ -92,6 +94,8 @@ class Load(msgspec.Struct, frozen=True):
     arrivals: str = "poisson"
     max_sessions: int = 0
     seed: int = 1
+    think: str = ""
+    duration_s: float = 0.0
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -124,6 +128,7 @@ class Plan(msgspec.Struct, frozen=True):
     headers: list[str]
     scripts: list[PlannedScript]
     repeat: int
+    """Whole rounds that count; 0 where `load.duration_s` says how long they are begun."""
     warmup: int
     frame_ms: int
     rate_hz: int

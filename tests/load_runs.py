@@ -22,14 +22,16 @@ from tests.virtual_time import VirtualClock, run_virtual
 ACCESS = Access("ws://memory/v1/realtime", {}, "", Secrets())
 
 
-def make_run(place: Path, load: Load, repeat: int, *, limits: Limits | None = None) -> RunFolder:
-    """A run of `repeat` dialogues of one turn, half a second of tone."""
+def make_run(
+    place: Path, load: Load, repeat: int = 1, *, limits: Limits | None = None, scripts: int = 1, warmup: int = 0
+) -> RunFolder:
+    """A run of `repeat` rounds of dialogues of one turn, half a second of tone."""
     clip = place.parent / "clip.wav"
     soundfile.write(clip, tone(500), 24_000)
-    script = script_from_audio([str(clip)])
-    ask = Ask("ws://memory", [script], repeat=repeat, load=load, limits=limits or Limits())
+    spoken = [script_from_audio([str(clip)])] * scripts
+    ask = Ask("ws://memory", spoken, repeat=repeat, warmup=warmup, load=load, limits=limits or Limits())
     run = RunFolder.create(place, make_plan(ask, Secrets(), {}))
-    store_clips(run, [script])
+    store_clips(run, spoken)
     return run
 
 

@@ -113,6 +113,14 @@ async def test_the_command_prints_levels_and_keeps_each_run(tmp_path: Path) -> N
         (["--sessions", "3"], "--repeat"),
         (["--rate", "2", "--sessions", "3"], "--sessions goes with a closed loop"),
         (["--seed", "2"], "--seed goes with --rate"),
+        (["--think", "2s", "--seed", "2"], "--think that is drawn"),
+        (["--think", "2"], "--think 2: not a span"),
+        (["--think", "5s-1s"], "the first span is the longer one"),
+        (["--rate", "2", "--think", "2s"], "--think goes with a closed loop"),
+        (["--duration", "30m", "--repeat", "1"], "--repeat asks for a number of rounds, --duration for a time"),
+        (["--duration", "30"], "--duration 30: not a span"),
+        (["--duration", "500ms"], "shorter than a second"),
+        (["--duration", "30m", "--repeat", "2", "--sweep", "1,2"], "--repeat asks for a number"),
     ],
 )
 async def test_what_does_not_go_together_is_refused(tmp_path: Path, arguments: list[str], says: str) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness import exits
+from harness.cli.load_options import lasting_of, pauses_of
 from sessions.errors import DuologueError, SetupError
 from sessions.secrets import Secrets
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from harness.results.finish import FinishedRun
     from harness.runs.planning import Ask
     from harness.runs.run import Access
+    from sessions.runs import Load
 
 SEARCH_MOST = 1024
 
@@ -27,7 +29,9 @@ def measure_levels(secrets: Secrets, ask: Ask, access: Access, options: dict[str
     from harness.load.descriptors import room_for
     from harness.load.levels import Ladder
     from harness.runs.measuring import default_place
+    from sessions.runs import Load
 
+    more = {**pauses_of(options), **lasting_of(options)}
     slos = [parse_slo(text) for text in options["slo"]]
     levels = _levels(options["sweep"]) if options["sweep"] else []
     most = options["max_sessions"] or SEARCH_MOST
@@ -37,7 +41,7 @@ def measure_levels(secrets: Secrets, ask: Ask, access: Access, options: dict[str
         raise SetupError(f"{place} already holds levels", "Choose another --out")
 
     def hold(sessions: int) -> FinishedRun | None:
-        level = _at_level(ask, sessions, options["ramp"] or 0.0)
+        level = _at_level(ask, Load(sessions=sessions, ramp_s=options["ramp"] or 0.0, **more))
         return _hold(secrets, level, access, place, quiet=as_json, check_clock=not options["no_calibration"])
 
     ladder = Ladder(place, secrets.mask_url(ask.target), slos, hold)
@@ -51,7 +55,7 @@ def measure_levels(secrets: Secrets, ask: Ask, access: Access, options: dict[str
 
 def only_what_goes_with_levels(options: dict[str, Any]) -> None:
     """Raise `SetupError` for options that a sweep or a search sets itself."""
-    for name in ("sessions", "rate", "arrivals", "seed", *(("max_sessions",) if options["sweep"] else ())):
+    for name in ("sessions", "rate", "arrivals", *(("max_sessions",) if options["sweep"] else ())):
         if options[name] is not None:
             raise SetupError(f"--{name.replace('_', '-')} does not go with --sweep or --slo", "Leave one out")
 
@@ -66,12 +70,9 @@ def _levels(text: str) -> list[int]:
     return levels
 
 
-def _at_level(ask: Ask, sessions: int, ramp_s: float) -> Ask:
+def _at_level(ask: Ask, load: Load) -> Ask:
     """Every session performs as many rounds as were asked for."""
-    from sessions.runs import Load
-
-    load = Load(sessions=sessions, ramp_s=ramp_s)
-    return dataclasses.replace(ask, load=load, repeat=ask.repeat * sessions, warmup=ask.warmup * sessions)
+    return dataclasses.replace(ask, load=load, repeat=ask.repeat * load.sessions, warmup=ask.warmup * load.sessions)
 
 
 def _hold(

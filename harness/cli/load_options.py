@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from sessions.errors import SetupError
 
@@ -30,7 +32,13 @@ _OPTIONS = (
         metavar="N",
         help="With --rate: dialogues beyond it begin late; with --slo: where the search ends.",
     ),
-    click.option("--seed", type=int, metavar="N", help="With --rate: of the arrivals.  [default: 1]"),
+    click.option(
+        "--think",
+        metavar="SPAN",
+        help="Pause between the dialogues of a session: 2s, 1s-5s (evenly drawn) or exp:3s (exponential).",
+    ),
+    click.option("--seed", type=int, metavar="N", help="Of the arrivals, and of drawn pauses.  [default: 1]"),
+    click.option("--duration", metavar="SPAN", help="Begin whole rounds for 90s, 30m or 2h, in place of --repeat."),
     click.option("--sweep", metavar="1,2,4,…", help="A run for each number of sessions; --repeat is per session."),
     click.option(
         "--slo",
@@ -49,26 +57,56 @@ def load_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def load_of(options: dict[str, Any], dialogues: int) -> Load:
-    """What was asked for. dialogues: those of the plan, warm-up included. Raises `SetupError`."""
+    """What was asked for. dialogues: those of the plan by its rounds, warm-up included. Raises `SetupError`."""
     from harness.load.descriptors import room_for
     from sessions.runs import Load
 
-    given = {name: options[name] for name in ("sessions", "ramp", "rate", "arrivals", "max_sessions", "seed")}
+    lasting = lasting_of(options)
+    given = {name: options[name] for name in ("sessions", "ramp", "rate", "arrivals", "max_sessions", "seed", "think")}
     given = {name: value for name, value in given.items() if value is not None}
     if "rate" in given:
-        for name in ("sessions", "ramp"):
+        for name in ("sessions", "ramp", "think"):
             if name in given:
                 raise SetupError(f"--{name} goes with a closed loop, --rate asks for an open one", "Leave one out")
-        room_for(given.get("max_sessions", 0) or dialogues)
         rate_per_s = given.pop("rate")
-        return Load(rate_per_s=rate_per_s, **given)
-    for name in ("arrivals", "max_sessions", "seed"):
+        if duration_s := lasting.get("duration_s"):
+            dialogues = math.ceil(duration_s * rate_per_s)
+        room_for(given.get("max_sessions", 0) or dialogues)
+        return Load(rate_per_s=rate_per_s, **given, **lasting)
+    for name in ("arrivals", "max_sessions"):
         if name in given:
             raise SetupError(f"--{name.replace('_', '-')} goes with --rate", "Give --rate too, or leave it out")
     sessions = given.get("sessions", 1)
-    if sessions > dialogues:
+    if sessions > dialogues and not lasting:
         raise SetupError(
             f"{sessions} sessions at once, but only {dialogues} to hold in all", "Raise --repeat, or lower --sessions"
         )
     room_for(sessions)
-    return Load(sessions=sessions, ramp_s=given.get("ramp", 0.0))
+    return Load(sessions=sessions, ramp_s=given.get("ramp", 0.0), **pauses_of(options), **lasting)
+
+
+def pauses_of(options: dict[str, Any]) -> dict[str, Any]:
+    """The fields of `Load` that tell of pauses, those that were asked for. Raises `SetupError`."""
+    from harness.load.think import is_drawn, pauses_ns
+
+    think = (options["think"] or "").strip()
+    pauses_ns(think, 0, 0)
+    if options["seed"] is None:
+        return {"think": think} if think else {}
+    if not is_drawn(think):
+        raise SetupError("--seed goes with --rate, or with a --think that is drawn", "Leave it out")
+    return {"think": think, "seed": options["seed"]}
+
+
+def lasting_of(options: dict[str, Any]) -> dict[str, Any]:
+    """The field of `Load` that tells how long rounds are begun, if that was asked for. Raises `SetupError`."""
+    from harness.load.think import span_s
+
+    if options["duration"] is None:
+        return {}
+    if click.get_current_context().get_parameter_source("repeat") is ParameterSource.COMMANDLINE:
+        raise SetupError("--repeat asks for a number of rounds, --duration for a time", "Leave one out")
+    duration_s = span_s(options["duration"], "--duration")
+    if duration_s < 1:
+        raise SetupError(f"--duration {options['duration']}: shorter than a second", "For example --duration 30m")
+    return {"duration_s": duration_s}

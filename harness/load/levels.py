@@ -88,7 +88,8 @@ class Ladder:
         level = self._take(sessions)
         if level.held is None:
             raise SetupError(
-                f"with {sessions} sessions the objective cannot be told: {'; '.join(level.why)}", "Raise --repeat"
+                f"with {sessions} sessions the objective cannot be told: {'; '.join(level.why)}",
+                "Raise --repeat, or --duration",
             )
         return level.held
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.report.wording import number
+from harness.load.think import is_drawn
+from harness.report.wording import number, plural
 from metrics.stats import Distribution
 from sessions.runs import Load
 
@@ -14,12 +15,16 @@ def load_lines(load: Load, start_delay_ms: Distribution | None) -> Iterator[str]
     if load.rate_per_s:
         seed = f", seed {load.seed}" if load.arrivals == "poisson" else ""
         most = f", at most {load.max_sessions} at once" if load.max_sessions else ""
-        yield f"Open loop: {load.rate_per_s:g} dialogues a second ({load.arrivals}{seed}){most}."
+        yield f"Open loop: {load.rate_per_s:g} dialogues a second ({load.arrivals}{seed}){most}{_lasting(load)}."
         if start_delay_ms is not None:
             yield f"Start delay, from intended start to ready, in no latency above: {_spread(start_delay_ms)}."
-    elif load.sessions > 1:
+    elif load != Load():
         ramp = f", the first ones begun over {load.ramp_s:g} s" if load.ramp_s else ""
-        yield f"Closed loop: {load.sessions} dialogues at once{ramp}; it asks a slow server less, which hides queues."
+        think = f", each session pausing {load.think} between two" if load.think else ""
+        seed = f" (seed {load.seed})" if is_drawn(load.think) else ""
+        once = f"{plural(load.sessions, 'dialogue')} at once"
+        hides = "; it asks a slow server less, which hides queues" if load.sessions > 1 else ""
+        yield f"Closed loop: {once}{ramp}{think}{seed}{_lasting(load)}{hides}."
 
 
 def load_arguments(load: Load) -> list[tuple[str, object, object]]:
@@ -31,8 +36,14 @@ def load_arguments(load: Load) -> list[tuple[str, object, object]]:
         ("--rate", load.rate_per_s, default.rate_per_s),
         ("--arrivals", load.arrivals, default.arrivals),
         ("--max-sessions", load.max_sessions, default.max_sessions),
+        ("--think", load.think, default.think),
         ("--seed", load.seed, default.seed),
+        ("--duration", f"{load.duration_s:g}s" if load.duration_s else "", ""),
     ]
+
+
+def _lasting(load: Load) -> str:
+    return f", begun for {load.duration_s / 60:g} min" if load.duration_s else ""
 
 
 def _spread(values: Distribution) -> str:

@@ -17,7 +17,7 @@ from harness.report.turns_csv import write_turns_csv
 from harness.results import recording
 from harness.results.derive import Derived, derive
 from harness.results.dialogue_result import DialogueResult
-from harness.runs.planning import schedule
+from harness.runs.planning import slot_of
 from metrics.turns import measure_conversation
 from sessions import audio
 from sessions.clock import NS_PER_MS
@@ -38,11 +38,10 @@ class FinishedRun:
 
 def finish_run(run: RunFolder, *, on_dialogue: Callable[[int, int], None] = lambda done, total: None) -> FinishedRun:
     """Derive everything anew from the dialogues that the journal names. on_dialogue: told (done, total)."""
-    scripts = {slot.number: slot.script for slot in schedule(run.plan)}
     lines = sorted(run.journal(), key=lambda line: line.number)
     dialogues = []
     for done, line in enumerate(lines, 1):
-        dialogues.append(finish_dialogue(run, line, scripts[line.number]))
+        dialogues.append(finish_dialogue(run, line, slot_of(run.plan, line.number).script))
         on_dialogue(done, len(lines))
     summary = summarise_run(run.plan, dialogues, run.plan.floor, read_parts(run.path))
     with disk_errors(run.path):

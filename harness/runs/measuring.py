@@ -17,8 +17,9 @@ from harness.load.progress import LoadProgress
 from harness.runs.clock_checks import ClockChecks
 from harness.runs.floor import timing_floor
 from harness.runs.loop import run_timed
-from harness.runs.planning import Ask, free_space, make_plan, schedule, store_clips
+from harness.runs.planning import Ask, free_space, make_plan, planned, store_clips
 from harness.runs.progress import Progress
+from harness.runs.remaining import remaining
 from harness.runs.run import Access, Watcher, perform_run
 from sessions.clock import Clock, MonotonicClock, TimerWheel, wall_time
 from sessions.runs import Load, RunFolder
@@ -70,10 +71,15 @@ def perform(run: RunFolder, access: Access, *, quiet: bool, check_clock: bool) -
     """Perform what is left of `run`, which is locked; whether the user interrupted it."""
     clock = TimerWheel(MonotonicClock())
     many = run.plan.load != Load()
-    progress = LoadProgress(clock, done=len(run.journal()), quiet=quiet) if many else Progress(quiet=quiet)
+    left = remaining(run)
+    time_left_s = left.time_s if run.plan.load.duration_s and planned(run.plan) is None else None
+    progress = (
+        LoadProgress(clock, done=len(run.journal()), time_left_s=time_left_s, quiet=quiet)
+        if many
+        else Progress(quiet=quiet)
+    )
     interrupted = False
-    left = len(schedule(run.plan)) - len(run.journal())
-    checks = ClockChecks(run, asked=check_clock and left > 0, quiet=quiet)
+    checks = ClockChecks(run, asked=check_clock and bool(left), quiet=quiet)
     try:
         checks.before()
         run_timed(_until_stopped(run, access, clock, progress))
@@ -97,7 +103,6 @@ async def _until_stopped(run: RunFolder, access: Access, clock: Clock, watcher: 
 def _tell(run: RunFolder, interrupted: str, as_json: bool) -> int:
     """interrupted: how to go on, "" where nothing is left."""
     from harness.report.table import Screen, print_table
-    from harness.report.wording import plural
     from harness.results.finish import finish_run
 
     finished = finish_run(run)
@@ -106,8 +111,7 @@ def _tell(run: RunFolder, interrupted: str, as_json: bool) -> int:
     else:
         print_table(finished.summary, Screen())
     if interrupted:
-        left = len(schedule(run.plan)) - len(run.journal())
-        click.echo(f"interrupted, {plural(left, 'dialogue')} left. {interrupted}", err=True)
+        click.echo(f"interrupted, {remaining(run)} left. {interrupted}", err=True)
     click.echo(f"report: {finished.report_path}", err=as_json)
     if interrupted:
         return exits.INTERRUPTED

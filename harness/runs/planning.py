@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import itertools
 import platform
 import shutil
 import sys
@@ -12,10 +13,11 @@ from pathlib import Path
 
 from clients.dialect import CLIENTS, Dialect, SessionOptions
 from harness.dialogue.record import TurnToSpeak
+from harness.load.drive import arrivals_ns
 from harness.runs.loop import loop_name
 from metrics.table import definitions
 from sessions import audio, sidecar
-from sessions.clock import NS_PER_MS, wall_time
+from sessions.clock import NS_PER_MS, NS_PER_S, wall_time
 from sessions.errors import SetupError
 from sessions.runs import Limits, Load, Plan, PlannedScript, PlannedTurn, RunFolder, disk_errors
 from sessions.scripts import Script
@@ -44,6 +46,7 @@ class Ask:
     limits: Limits = field(default_factory=Limits)
     weights: dict[str, str] = field(default_factory=dict)
     load: Load = field(default_factory=Load)
+    reflector: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ def make_plan(ask: Ask, secrets: Secrets, floor: dict[str, float]) -> Plan:
         transcribe=ask.transcribe,
         headers=sorted(ask.headers),
         scripts=[_planned(script) for script in ask.scripts],
-        repeat=ask.repeat,
+        repeat=0 if ask.load.duration_s else ask.repeat,
         warmup=ask.warmup,
         frame_ms=FRAME_MS,
         rate_hz=dialect.rate_hz,
@@ -84,6 +87,7 @@ def make_plan(ask: Ask, secrets: Secrets, floor: dict[str, float]) -> Plan:
         api_key_env=ask.api_key_env,
         weights=ask.weights,
         load=ask.load,
+        reflector=ask.reflector,
     )
 
 
@@ -149,11 +153,21 @@ def store_clips(run: RunFolder, scripts: Sequence[Script]) -> None:
                     sidecar.write(place, turn.speech_end)
 
 
-def schedule(plan: Plan) -> list[Slot]:
-    """All dialogues in order: the warm-up rounds, then the rounds that count; each round performs every script."""
-    rounds = [True] * plan.warmup + [False] * plan.repeat
-    pairs = [(script, warmup) for warmup in rounds for script in plan.scripts]
-    return [Slot(number, script, warmup) for number, (script, warmup) in enumerate(pairs)]
+def slot_of(plan: Plan, number: int) -> Slot:
+    """The dialogue at a place in the plan's order: first the warm-up rounds; each round performs every script."""
+    rounds, place = divmod(number, len(plan.scripts))
+    return Slot(number, plan.scripts[place], rounds < plan.warmup)
+
+
+def planned(plan: Plan) -> int | None:
+    """How many dialogues the plan holds, warm-up included. None where the time decides (closed loop by duration)."""
+    if not plan.load.duration_s:
+        return (plan.warmup + plan.repeat) * len(plan.scripts)
+    if not plan.load.rate_per_s:
+        return None
+    within_ns = plan.load.duration_s * NS_PER_S
+    arrivals = sum(1 for _ in itertools.takewhile(lambda offset_ns: offset_ns < within_ns, arrivals_ns(plan.load)))
+    return -(-arrivals // len(plan.scripts)) * len(plan.scripts)  # whole rounds
 
 
 def turns_to_speak(run: RunFolder, script: PlannedScript) -> list[TurnToSpeak]:

@@ -18,13 +18,15 @@ from sessions.clock import NS_PER_MS
 class Progress(Watcher):
     """Writes at turn ends only, when no frame is due."""
 
-    def __init__(self, *, quiet: bool = False) -> None:
+    def __init__(self, *, quiet: bool = False, label: str = "") -> None:
+        """label: what each line begins with."""
         self._quiet = quiet
+        self._label = label
         self._live = sys.stderr.isatty()
-        self._total = 0
+        self._total: int | None = 0
         self._width = 0
 
-    def dialogue_begins(self, slot: Slot, total: int) -> None:
+    def dialogue_begins(self, slot: Slot, total: int | None) -> None:
         self._total = total
         self._show(f"{self._place(slot)}: connecting")
 
@@ -46,7 +48,7 @@ class Progress(Watcher):
 
     def _place(self, slot: Slot) -> str:
         warm = " (warm-up)" if slot.warmup else ""
-        return f"dialogue {slot.number + 1}/{self._total} {slot.script.name}{warm}"
+        return f"{self._label}dialogue {slot.number + 1}/{self._total} {slot.script.name}{warm}"
 
     def _show(self, text: str) -> None:
         if self._quiet:

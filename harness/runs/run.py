@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import gc
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -20,7 +20,8 @@ from harness.dialogue.record import Performance, Record
 from harness.dialogue.tracker import Tracker
 from harness.load.drive import Job, drive
 from harness.network.pings import Pings
-from harness.runs.planning import Slot, schedule, turns_to_speak
+from harness.runs.planning import Slot, turns_to_speak
+from harness.runs.remaining import planned_here, slots_left, time_kept, time_over_ns
 from sessions.clock import Clock
 from sessions.runs import JournalLine, Plan, PlannedScript, RunFolder
 from sessions.secrets import Secrets
@@ -31,9 +32,12 @@ _SWITCH_S = 0.0005
 
 
 class Watcher:
-    """Told what happens, by the dialogue that it happens in. Every method may be left as it is."""
+    """Told what happens, by the dialogue that it happens in. Every method may be left as it is.
 
-    def dialogue_begins(self, slot: Slot, total: int) -> None: ...
+    total: dialogues of the plan; None where the time decides how many they are.
+    """
+
+    def dialogue_begins(self, slot: Slot, total: int | None) -> None: ...
 
     def turn_over(self, slot: Slot, turn: int, tracker: Tracker) -> None: ...
 
@@ -93,23 +97,33 @@ async def perform_run(
     user can mend it. Later failures are results. Cancelled, it keeps what was done and the records of the broken
     dialogues.
     """
-    with performing(run, access, clock, watcher, connect=connect) as (perform, left):
-        await drive(run.plan.load, left, clock, perform)
+    until_ns = time_over_ns(run, clock)
+    with performing(run, access, clock, watcher, connect=connect, until_ns=until_ns) as (perform, left):
+        async with time_kept(run, clock):
+            await drive(run.plan.load, left, clock, perform, share=run.plan.shard, until_ns=until_ns)
 
 
 @contextlib.contextmanager
 def performing(
-    run: RunFolder, access: Access, clock: Clock, watcher: Watcher, *, connect: Connect | None = None
-) -> Iterator[tuple[Job[Slot], list[Slot]]]:
-    """What performs a dialogue of the run and journals it, and the slots that are still to do, in order."""
+    run: RunFolder,
+    access: Access,
+    clock: Clock,
+    watcher: Watcher,
+    *,
+    connect: Connect | None = None,
+    until_ns: int | None = None,
+) -> Iterator[tuple[Job[Slot], Iterable[Slot]]]:
+    """What performs a dialogue of the run and journals it, and the slots that are still to do, in order.
+
+    until_ns: when the last round may begin, where the run lasts for a time.
+    """
     done = {line.number for line in run.journal()}
-    slots = schedule(run.plan)
-    performer = _Performer(run, access, clock, watcher, len(slots), connect)
+    performer = _Performer(run, access, clock, watcher, planned_here(run.plan), connect)
     performer.any_session = bool(done)
     switch_s = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_S)
     try:
-        yield performer.perform, [slot for slot in slots if slot.number not in done]
+        yield performer.perform, slots_left(run.plan, done, clock, until_ns, run.plan.shard)
     finally:
         performer.writer.shutdown()
         sys.setswitchinterval(switch_s)
@@ -119,7 +133,7 @@ class _Performer:
     """What the dialogues of one run share: rendered frames, the heartbeat, one thread that writes what is done."""
 
     def __init__(
-        self, run: RunFolder, access: Access, clock: Clock, watcher: Watcher, total: int, connect: Connect | None
+        self, run: RunFolder, access: Access, clock: Clock, watcher: Watcher, total: int | None, connect: Connect | None
     ) -> None:
         plan = run.plan
         self._run = run

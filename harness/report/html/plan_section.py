@@ -64,7 +64,7 @@ def command_line(plan: Plan) -> str:
     words += _what_to_say(plan)
     options: list[tuple[str, object, object]] = [
         ("--protocol", plan.protocol, "openai-realtime"),
-        ("--repeat", plan.repeat, 1),
+        ("--repeat", plan.repeat or 1, 1),
         ("--warmup", plan.warmup, 0),
         ("--turn-detection", plan.turn_detection, "manual"),
         *(("--vad", f"{name}={value:g}", None) for name, value in plan.server_vad.items()),
