@@ -122,7 +122,7 @@ class _End(asyncio.Protocol):
         self.writable.set()
 
     def finish(self) -> None:
-        if not self.lost and not self.transport.is_closing():
+        if self.made.is_set() and not self.lost and not self.transport.is_closing():
             with contextlib.suppress(OSError):
                 self.transport.write_eof()
 
@@ -185,12 +185,13 @@ class _Pipe:
             if not to.lost:
                 leave_ns = self._clock.now_ns()
                 to.transport.write(piece)
-                self._link.proxy.log.append(
-                    Passed(self._link.number, self._direction, arrival_ns, leave_ns, size, self._passed_bytes)
+                self._link.proxy.note(
+                    Passed(self._link.number, self._direction, arrival_ns, leave_ns, size, self._passed_bytes), piece
                 )
             self._account(piece, last=not data)
             if self.path.trickle is not None and data:
                 due_ns = self._clock.now_ns() + round(self.path.trickle.every_ms * NS_PER_MS)
+            for _ in range(2):  # who reads in this same loop has seen this piece before the next one leaves
                 await asyncio.sleep(0)
 
     def _next_size(self, size: int) -> int:
@@ -312,6 +313,7 @@ class FaultProxy:
         self.faulty: Container[int] = range(1 << 62) if faulty is None else faulty
         self.url = target
         self.log: list[Passed] = []
+        self.kept: dict[tuple[Direction, int], bytearray] | None = None
         self.links: list[_Link] = []
 
     def accept(self) -> asyncio.Protocol:
@@ -329,6 +331,16 @@ class FaultProxy:
         for link in self.links:
             link.pipes[direction].hold_until_ns = self.clock.now_ns() + round(duration_ms * NS_PER_MS)
 
+    def note(self, passed: Passed, piece: bytes) -> None:
+        self.log.append(passed)
+        if self.kept is not None:
+            self.kept.setdefault((passed.direction, passed.connection), bytearray()).extend(piece)
+
+    def stream(self, direction: Direction, connection: int = 0) -> bytes:
+        """All bytes that left in that direction, where they were to be kept."""
+        assert self.kept is not None
+        return bytes(self.kept.get((direction, connection), b""))
+
     def passed(self, direction: Direction, connection: int = 0) -> list[Passed]:
         """The log of one direction of one connection, in order."""
         return [piece for piece in self.log if (piece.direction, piece.connection) == (direction, connection)]
@@ -342,14 +354,16 @@ async def fault_proxy(
     up: Path = Path(),
     down: Path = Path(),
     faulty: Container[int] | None = None,
+    keep: bool = False,
     host: str = "127.0.0.1",
     port: int = 0,
 ) -> AsyncIterator[FaultProxy]:
     """Listen at `host`, on a free port by default, and carry each connection to `target` (any URL with host and port).
 
-    On leaving every connection is dropped.
+    keep: the bytes themselves too, for `stream`. On leaving every connection is dropped.
     """
     proxy = FaultProxy(target, clock, up, down, faulty)
+    proxy.kept = {} if keep else None
     server = await asyncio.get_running_loop().create_server(proxy.accept, host, port)
     at = server.sockets[0].getsockname()[1]
     shown = f"[{host}]" if ":" in host else host

@@ -156,8 +156,7 @@ def test_the_dialogues_behind_a_broken_one_go_on_and_all_is_accounted_for(tmp_pa
 
     async def peer(wire: Wire) -> None:
         number = next(connections)
-        at, manner = FAULTS[number // 2] if number % 2 else (None, "close")
-        await vanishing(at, manner)(wire)
+        await (vanishing(*FAULTS[number // 2]) if number % 2 else vanishing(None, "close"))(wire)
 
     hold(run, lambda: peer)
     finished = finish_run(run)
