@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 import soundfile
 
+from harness.dialogue.record import Record
 from harness.load.drive import WHOLE
 from harness.load.progress import LoadProgress
 from harness.load.think import pauses_ns, span_s
 from harness.report.load_wording import load_lines
 from harness.results.derive import Derived
 from harness.results.finish import finish_run
-from harness.runs.planning import planned
+from harness.runs.planning import Slot, planned
 from harness.runs.remaining import remaining, slots_left, spent_s
 from harness.runs.run import Watcher, perform_run
 from sessions.clock import NS_PER_S, MonotonicClock, TimerWheel
@@ -171,21 +172,17 @@ def test_an_open_loop_knows_its_dialogues_beforehand(tmp_path: Path) -> None:
 def test_the_line_tells_what_time_is_left(tmp_path: Path) -> None:
     lines: list[str] = []
 
-    class Told(Watcher):
-        def __init__(self, progress: LoadProgress) -> None:
-            self.turn_over = progress.turn_over  # type: ignore[method-assign]
-            self.dialogue_begins = progress.dialogue_begins  # type: ignore[method-assign]
-            self.dialogue_over = lambda slot, record: (  # type: ignore[method-assign]
-                progress.dialogue_over(slot, record),
-                lines.append(progress.line()),
-            )[0]
+    class Told(LoadProgress):
+        def dialogue_over(self, slot: Slot, record: Record) -> None:
+            super().dialogue_over(slot, record)
+            lines.append(self.line())
 
     run = make_run(tmp_path / "run", Load(sessions=3, duration_s=10.0))
 
     async def make(clock: VirtualClock) -> None:
         async with in_memory(Slots(9), clock) as connect:
-            progress = LoadProgress(clock, time_left_s=10.0, quiet=True)
-            await perform_run(run, ACCESS, TimerWheel(clock), Told(progress), connect=connect)
+            progress = Told(clock, time_left_s=10.0, quiet=True)
+            await perform_run(run, ACCESS, TimerWheel(clock), progress, connect=connect)
 
     run_virtual(make)
     assert "2 active, 1 dialogues done, first packet p50 300 p95 300 ms" in lines[0]

@@ -46,7 +46,6 @@ class Ask:
     limits: Limits = field(default_factory=Limits)
     weights: dict[str, str] = field(default_factory=dict)
     load: Load = field(default_factory=Load)
-    reflector: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,6 @@ def make_plan(ask: Ask, secrets: Secrets, floor: dict[str, float]) -> Plan:
         api_key_env=ask.api_key_env,
         weights=ask.weights,
         load=ask.load,
-        reflector=ask.reflector,
     )
 
 
@@ -168,6 +166,13 @@ def planned(plan: Plan) -> int | None:
     within_ns = plan.load.duration_s * NS_PER_S
     arrivals = sum(1 for _ in itertools.takewhile(lambda offset_ns: offset_ns < within_ns, arrivals_ns(plan.load)))
     return -(-arrivals // len(plan.scripts)) * len(plan.scripts)  # whole rounds
+
+
+def schedule(plan: Plan) -> list[Slot]:
+    """All dialogues in order, of a plan that has a number of them."""
+    total = planned(plan)
+    assert total is not None, "the time decides how many there are"
+    return [slot_of(plan, number) for number in range(total)]
 
 
 def turns_to_speak(run: RunFolder, script: PlannedScript) -> list[TurnToSpeak]:
