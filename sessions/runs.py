@@ -149,6 +149,8 @@ class Plan(msgspec.Struct, frozen=True):
     """What this host performs of the whole."""
     workers: int = 1
     """Processes of this host that perform it together."""
+    reflector: str = ""
+    """The reflector that tells the network's share, "" for none."""
     version: int = PLAN_VERSION
 
 

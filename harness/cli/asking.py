@@ -68,6 +68,7 @@ def ask_of(target: str | None, headers: dict[str, str], options: dict[str, Any])
         transcribe=options["transcribe"],
         headers=headers,
         api_key_env=options["api_key_env"],
+        reflector=_reflector(options["reflector"]),
         limits=Limits(
             lateness_ms=options["limit_lateness"],
             connect_s=options["limit_connect"],
@@ -76,6 +77,12 @@ def ask_of(target: str | None, headers: dict[str, str], options: dict[str, Any])
             bytes_per_dialogue=options["limit_bytes"],
         ),
     )
+
+
+def _reflector(address: str) -> str:
+    from clients.wire.reflector import reflector_url
+
+    return reflector_url(address) if address else ""
 
 
 def _vad(settings: tuple[str, ...], turn_detection: str) -> dict[str, float]:

@@ -76,6 +76,12 @@ Examples:
 )
 @click.option("--api-key-env", default="", metavar="NAME", help="Environment variable that holds the key.")
 @load_options
+@click.option(
+    "--reflector",
+    default="",
+    metavar="ws://HOST:PORT",
+    help="Tell the network's share: `duologue serve --reflector` runs there, on the server's host.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder  [default: runs/<now>-measure]")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with a run that was interrupted.")
 @click.option(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from sessions.errors import SetupError
 from sessions.secrets import Secrets
@@ -19,6 +20,8 @@ from sessions.secrets import Secrets
 if TYPE_CHECKING:
     from servers.app import RunningServer
     from servers.speech_model import SpeechModelServer
+
+_PORT, _REFLECTOR_PORT = 8765, 8766
 
 _EXAMPLES = """
 \b
@@ -28,6 +31,7 @@ Examples:
   duologue serve --metronome steady                  a server whose every write is known
   duologue serve --metronome mine.yaml --write-log writes.jsonl
   duologue serve --metronome list                    the behaviours that come with it
+  duologue serve --reflector --host 0.0.0.0          beside a model server: tells the network's share
 
 \b
 Then, in another terminal:
@@ -41,6 +45,7 @@ Then, in another terminal:
     metavar="BEHAVIOUR",
     help="Serve the metronome: a shipped behaviour's name, or a file; `list` shows the names.",
 )
+@click.option("--reflector", is_flag=True, help="Serve no model: send each message back, for measure --reflector.")
 @click.option(
     "--asr",
     default="whisper-base",
@@ -50,7 +55,7 @@ Then, in another terminal:
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for all.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="Port; 0 takes a free one."
+    "--port", type=click.IntRange(0, 65535), help="Port; 0 takes a free one.  [default: 8765; reflector: 8766]"
 )
 @click.option("--front", default="openai-realtime", show_default=True, help="The protocol to serve.")
 @click.option(
@@ -72,9 +77,10 @@ def serve(
     secrets: Secrets | None,
     /,
     metronome: str | None,
+    reflector: bool,
     asr: str,
     host: str,
-    port: int,
+    port: int | None,
     front: str,
     api_key_env: str,
     write_log: Path | None,
@@ -85,14 +91,18 @@ def serve(
     """Serve a speech-to-speech model over the OpenAI Realtime protocol (GA).
 
     Without options: the embedded cascade (voice detection, recognition, chat, speech; small real models, no key, no
-    GPU). With --metronome: a server that follows a behaviour file, for checking clients and measurements. One line
-    says where it listens; /health answers monitors; Ctrl-C stops it in order.
+    GPU). With --metronome: a server that follows a behaviour file, for checking clients and measurements. With
+    --reflector: no model; it sends back what it gets, for telling the network's share. One line says where it listens;
+    /health answers monitors; Ctrl-C stops it in order.
 
     Exit code: 0 stopped, 2 set-up error.
     """
     if metronome == "list":
         _list_behaviours()
         return
+    if reflector:
+        _only_a_reflector()
+        front, port = "reflector", _REFLECTOR_PORT if port is None else port
     key = _api_key(api_key_env, secrets)
     if nice:
         _lower_priority(nice)
@@ -100,7 +110,7 @@ def serve(
         if sys.stdin is None:
             raise SetupError("there is no standard input to stop with", "Keep it open, or leave --stop-with-stdin out")
         threading.Thread(target=_stop_when_input_ends, name="standard input", daemon=True).start()
-    model = _model(metronome, asr)
+    model = _no_model() if front == "reflector" else _model(metronome, asr)
 
     def on_ready(running: RunningServer) -> None:
         if as_json:
@@ -113,7 +123,23 @@ def serve(
     from servers.write_log import WriteLog
 
     log = WriteLog(write_log, keep=False)
+    port = _PORT if port is None else port
     asyncio.run(run_forever(model, on_ready=on_ready, host=host, port=port, front=front, api_key=key, write_log=log))
+
+
+def _only_a_reflector() -> None:
+    """Refuse what it would silently leave out."""
+    context = click.get_current_context()
+    for name in ("metronome", "asr", "front", "api_key_env", "write_log"):
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            option = f"--{name.replace('_', '-')}"
+            raise SetupError(f"{option} does not go with --reflector, which has no model", f"Leave {option} out")
+
+
+def _no_model() -> SpeechModelServer:
+    from servers.fronts.reflector import NoModel
+
+    return NoModel()
 
 
 def _stop_when_input_ends() -> None:

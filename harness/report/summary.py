@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from harness.calibrate.bound import Bound, Part, bound_of
+from harness.network.log import Stretch
+from harness.network.summary import Network, network_of
 from harness.report.wording import plural
 from harness.results.dialogue_result import DialogueResult
 from harness.speech_end_error import bound_ms
@@ -164,15 +166,22 @@ class Summary(msgspec.Struct, frozen=True):
     start_delay_ms: Distribution | None = None
     """Open loop: from the instant at which each dialogue was to begin to its readiness."""
     speech_end_bounds: dict[str, SpeechEndBound | None] = {}
+    network: Network | None = None
+    """Round trips and, where a reflector was asked, the path's share."""
 
 
 def summarise_run(
-    plan: Plan, dialogues: list[DialogueResult], floor: Mapping[str, float], parts: Sequence[Part] = ()
+    plan: Plan,
+    dialogues: list[DialogueResult],
+    floor: Mapping[str, float],
+    parts: Sequence[Part] = (),
+    *,
+    stretches: Sequence[Stretch] = (),
 ) -> Summary:
     """Aggregate a run.
 
     dialogues: all that were performed, warm-up included · floor: this machine's own timing, in ms, by name · parts:
-    the checks of its clock beside the run.
+    the checks of its clock beside the run · stretches: of exchanges with a reflector.
     """
     measured = [dialogue for dialogue in dialogues if dialogue.completed and not dialogue.warmup]
     counted = Dialogues(
@@ -181,13 +190,14 @@ def summarise_run(
         stopped=sum(not dialogue.completed and not dialogue.warmup for dialogue in dialogues),
     )
     turns = [turn for dialogue in measured for turn in dialogue.turns]
+    headline = _group(measured, lambda turn: True)
     return Summary(
         created=plan.created,
         target=plan.target,
         conditions=_conditions(plan, turns),
         dialogues=counted,
         attempts=_attempts(plan, measured),
-        headline=_group(measured, lambda turn: True),
+        headline=headline,
         first_turns=_group(measured, lambda turn: turn.turn == 0),
         later_turns=_group(measured, lambda turn: turn.turn > 0),
         connection_ms=_connection(measured),
@@ -206,6 +216,12 @@ def summarise_run(
         speech_end_bounds=_speech_end_bounds(turns),
         load=plan.load,
         start_delay_ms=_start_delay(plan, measured),
+        network=network_of(
+            {dialogue.id: dialogue.trips for dialogue in measured if dialogue.trips is not None},
+            plan.reflector,
+            stretches,
+            headline.measures["voice_to_voice_ms"].distribution.p50,
+        ),
     )
 
 

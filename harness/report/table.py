@@ -15,6 +15,7 @@ from rich.text import Text
 
 from harness.calibrate.bound import bound_line
 from harness.report.load_wording import load_lines
+from harness.report.network_wording import network_lines
 from harness.report.summary import Attempts, Group, MeasureSummary, SpokenDialogue, SpokenTurn, Summary
 from harness.report.wording import (
     DASH,
@@ -82,6 +83,9 @@ def print_table(summary: Summary, console: Console) -> None:
             console.print(Text(line, style="dim"), highlight=False)
     else:
         console.print(Text("\nNo turn was completed, so there is no latency to tell.", style="bold"), highlight=False)
+    console.print()
+    for line in network_lines(summary):
+        console.print(Text(line), highlight=False)
     console.print()
     for line in (*attempt_lines(summary), *condition_lines(summary)):
         console.print(Text(line), highlight=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from harness.network.trips import Trips
 from metrics.result import TurnResult
 
 
@@ -32,3 +33,5 @@ class DialogueResult(msgspec.Struct, frozen=True):
     faults: list[str]
     start_delay_ms: float | None = None
     """Open loop: from the instant at which the dialogue was to begin to its readiness."""
+    trips: Trips | None = None
+    """Round trips on its own connection."""

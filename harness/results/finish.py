@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.calibrate.bound import read_parts
+from harness.network import log as network_log
+from harness.network.trips import Trips, trips_of
 from harness.report.html import build_report
 from harness.report.summary import Summary, summarise_run
 from harness.report.turns_csv import write_turns_csv
@@ -43,7 +45,8 @@ def finish_run(run: RunFolder, *, on_dialogue: Callable[[int, int], None] = lamb
     for done, line in enumerate(lines, 1):
         dialogues.append(finish_dialogue(run, line, slot_of(run.plan, line.number).script))
         on_dialogue(done, len(lines))
-    summary = summarise_run(run.plan, dialogues, run.plan.floor, read_parts(run.path))
+    parts, stretches = read_parts(run.path), network_log.read(run.path)
+    summary = summarise_run(run.plan, dialogues, run.plan.floor, parts, stretches=stretches)
     with disk_errors(run.path):
         write_atomic(run.path / "summary.json", msgspec.json.format(msgspec.json.encode(summary), indent=2))
         write_turns_csv(run.path / "turns.csv", dialogues)
@@ -54,11 +57,13 @@ def finish_run(run: RunFolder, *, on_dialogue: Callable[[int, int], None] = lamb
 def finish_dialogue(run: RunFolder, line: JournalLine, script: PlannedScript) -> DialogueResult:
     """Measure one dialogue from its folder, and render its audio if that is not there yet."""
     folder = run.dialogue(line.id)
-    derived = derive(read_log(folder / "events.jsonl"), (folder / "received.bin").read_bytes())
+    events = read_log(folder / "events.jsonl")
+    derived = derive(events, (folder / "received.bin").read_bytes())
     place = folder / "recording.flac"
     clips = _clips(run, script, derived)
     rendered = place.exists() or recording.write(folder, derived.conversation, clips, derived.closed_ns)
-    return _result(run, line, script, derived, str(place.relative_to(run.path)) if rendered else "")
+    recorded = str(place.relative_to(run.path)) if rendered else ""
+    return _result(run, line, script, derived, recorded, trips_of(events))
 
 
 def _clips(run: RunFolder, script: PlannedScript, derived: Derived) -> dict[int, Pcm]:
@@ -72,7 +77,7 @@ def _clips(run: RunFolder, script: PlannedScript, derived: Derived) -> dict[int,
 
 
 def _result(
-    run: RunFolder, line: JournalLine, script: PlannedScript, derived: Derived, recorded: str
+    run: RunFolder, line: JournalLine, script: PlannedScript, derived: Derived, recorded: str, trips: Trips
 ) -> DialogueResult:
     conversation = derived.conversation
     turns = measure_conversation(conversation, limit_lateness_ms=run.plan.limits.lateness_ms)
@@ -92,4 +97,5 @@ def _result(
         recording=recorded,
         faults=[f"{fault.kind}: {fault.detail}" for fault in conversation.faults],
         start_delay_ms=None if derived.start_delay_ns is None else derived.start_delay_ns / NS_PER_MS,
+        trips=trips,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import signal
 import sys
@@ -14,6 +15,7 @@ import msgspec
 from clients.transports.websocket import address_of
 from harness import exits
 from harness.load.progress import LoadProgress
+from harness.network.reflecting import reflecting
 from harness.runs.clock_checks import ClockChecks
 from harness.runs.floor import timing_floor
 from harness.runs.loop import run_timed
@@ -97,7 +99,13 @@ async def _until_stopped(run: RunFolder, access: Access, clock: Clock, watcher: 
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    await perform_run(run, access, clock, watcher)
+    async with reflecting(run.path, run.plan.reflector, clock, access.secrets, _say):
+        await perform_run(run, access, clock, watcher)
+
+
+def _say(line: str) -> None:
+    with contextlib.suppress(OSError):  # nobody reads it
+        click.echo(line, err=True)
 
 
 def _tell(run: RunFolder, interrupted: str, as_json: bool) -> int:

@@ -46,6 +46,7 @@ class Ask:
     limits: Limits = field(default_factory=Limits)
     weights: dict[str, str] = field(default_factory=dict)
     load: Load = field(default_factory=Load)
+    reflector: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ def make_plan(ask: Ask, secrets: Secrets, floor: dict[str, float]) -> Plan:
         api_key_env=ask.api_key_env,
         weights=ask.weights,
         load=ask.load,
+        reflector=ask.reflector,
     )
 
 

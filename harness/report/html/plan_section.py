@@ -72,6 +72,7 @@ def command_line(plan: Plan) -> str:
         ("--voice", plan.voice, ""),
         *(("--header", f"{name}: …", None) for name in plan.headers),
         ("--api-key-env", plan.api_key_env, ""),
+        ("--reflector", plan.reflector, ""),
         *load_arguments(plan.load),
         ("--limit-lateness", plan.limits.lateness_ms, defaults.lateness_ms),
         ("--limit-reply", plan.limits.reply_s, defaults.reply_s),

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from harness.calibrate.bound import bound_line
 from harness.report.html.markup import Markup, join, tag
+from harness.report.network_wording import PHASES, network_rows
 from harness.report.summary import Group, MeasureSummary, Summary
 from harness.report.wording import DASH, ROWS, counts, number, reasons, row_digits, span, speech_end_bound, words_for
 from metrics.stats import Distribution
@@ -15,13 +16,6 @@ _ONLY_WHERE_MEASURED = ("first_text_ms", "server_vad_delay_ms")
 _SPLIT = ("first_packet_ms", "voice_to_voice_ms")
 """Measures whose rows for first and later turns stand under the headline."""
 _OWN_TIME = ("send_lateness_max_ms", "heartbeat_lag_max_ms")
-_PHASES = {
-    "dns": "name look-up (DNS)",
-    "tcp": "TCP connection",
-    "tls": "TLS",
-    "upgrade": "WebSocket upgrade",
-    "session_setup": "session set-up",
-}
 _UNITS = {"ms": "", "count": "per reply", "ratio": ""}
 
 
@@ -32,6 +26,8 @@ def figures_section(summary: Summary) -> Markup:
     main = [row for name in shown for row in _rows(name, summary)]
     if summary.connection_ms:
         main += [_head("Connection, once per dialogue"), *_connection(summary)]
+    if summary.network is not None:
+        main += [_head("Network, in milliseconds"), *_network(summary)]
     others = [name for name in measures if name not in (*shown, *_OWN_TIME)]
     more = [row for name in others for row in _rows(name, summary)]
     more += [_head("This machine's own punctuality"), *(row for name in _OWN_TIME for row in _rows(name, summary))]
@@ -126,11 +122,18 @@ def _head(text: str) -> Markup:
 
 
 def _connection(summary: Summary) -> list[Markup]:
-    ordered = sorted(summary.connection_ms, key=lambda name: list(_PHASES).index(name) if name in _PHASES else 99)
+    ordered = sorted(summary.connection_ms, key=lambda name: list(PHASES).index(name) if name in PHASES else 99)
     return [
-        tag("tr", tag("td", _PHASES.get(name, name)), *_figures(summary.connection_ms[name], "ms"), tag("td", ""))
+        tag("tr", tag("td", PHASES.get(name, name)), *_figures(summary.connection_ms[name], "ms"), tag("td", ""))
         for name in ordered
     ]
+
+
+def _network(summary: Summary) -> Iterable[Markup]:
+    for label, times, meaning in network_rows(summary):
+        why = f"{meaning} Unavailable because {times.unavailable}." if times.unavailable else meaning
+        figures = _figures(times.distribution, "ms")
+        yield tag("tr", tag("td", label), *figures, tag("td", why, class_="why"))
 
 
 def _attempts(summary: Summary) -> Markup:
