@@ -337,13 +337,12 @@ class Dialogue:
         return _TurnOver(outcome, detail, ends_dialogue=True)
 
     async def _wait(self, event: asyncio.Event, until_ns: int) -> bool:
-        left_s = (until_ns - self._clock.now_ns()) / NS_PER_S
-        try:
-            async with asyncio.timeout(max(0.0, left_s)):
-                await event.wait()
-        except TimeoutError:
-            return False
-        return True
+        """Whether the event came. If this process itself overslept, what came meanwhile is yet to be read: then it
+        waits once more, for as long as it was late."""
+        if await _came(event, until_ns - self._clock.now_ns()):
+            return True
+        late_ns = self._clock.now_ns() - until_ns
+        return late_ns > self._how.limits.lateness_ms * NS_PER_MS and await _came(event, late_ns)
 
     # ---- hearing ---------------------------------------------------------------------------------------------
 
@@ -424,6 +423,15 @@ class Dialogue:
 
     def _log(self, event: AnyEvent) -> None:
         self.record.events.append(event)
+
+
+async def _came(event: asyncio.Event, within_ns: int) -> bool:
+    try:
+        async with asyncio.timeout(max(0, within_ns) / NS_PER_S):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True
 
 
 def _has_audio(replies: Sequence[object]) -> bool:
