@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import socket
 import ssl
@@ -458,6 +459,11 @@ def _tls_failed(error: ssl.SSLError, shown: str, secure: bool) -> ConnectFailed:
 
 
 def _os_failed(error: OSError, shown: str, proxy: str | None, secrets: Secrets, secure: bool) -> ConnectFailed:
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return ConnectFailed(
+            f"no file descriptor is left for a connection to {shown} ({error.strerror})",
+            "Raise the limit (ulimit -n), or use fewer sessions",
+        )
     if proxy is not None:
         return ConnectFailed(
             f"proxy {secrets.mask_url(proxy)} refused or failed for {shown} ({secrets.mask(str(error))})",
