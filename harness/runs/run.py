@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -18,6 +19,7 @@ from harness.dialogue.pacing import FrameTexts
 from harness.dialogue.perform import Dialogue
 from harness.dialogue.record import Performance, Record
 from harness.dialogue.tracker import Tracker
+from harness.load.descriptors import when_there_is_room
 from harness.load.drive import Job, drive
 from harness.network.pings import Pings
 from harness.runs.planning import Slot, turns_to_speak
@@ -162,7 +164,8 @@ class _Performer:
         if record.error is not None and not self._any_session():
             self._failed = True
             raise record.error
-        keep = asyncio.get_running_loop().run_in_executor(self.writer, _keep, self._run, slot, record)
+        write = functools.partial(_keep, self._run, slot, record)
+        keep = asyncio.get_running_loop().run_in_executor(self.writer, when_there_is_room, write, self._clock)
         await asyncio.shield(keep)
         watcher.dialogue_over(slot, record)
 
