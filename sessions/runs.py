@@ -115,6 +115,18 @@ class Share(msgspec.Struct, frozen=True):
         return Share(self.index + self.of * index, self.of * of)
 
 
+class MergedPart(msgspec.Struct, frozen=True):
+    """A run that a merged one was made of. name: of its folder · dialogues: that it brought · the rest as its plan."""
+
+    name: str
+    created: str
+    dialogues: int
+    shard: Share
+    workers: int
+    software: dict[str, str]
+    floor: dict[str, float]
+
+
 class Plan(msgspec.Struct, frozen=True):
     """All that was asked, with versions. Secrets never stand here: `headers` are names only."""
 
@@ -149,6 +161,8 @@ class Plan(msgspec.Struct, frozen=True):
     """What this host performs of the whole."""
     workers: int = 1
     """Processes of this host that perform it together."""
+    merged: list[MergedPart] = []
+    """The runs that this one was put together from; then `floor` is the worst of theirs."""
     reflector: str = ""
     """The reflector that tells the network's share, "" for none."""
     version: int = PLAN_VERSION

@@ -81,7 +81,7 @@ def test_classes_add_up_and_failures_are_counted_by_kind() -> None:
 def test_warm_up_and_stopped_dialogues_are_in_no_figure_and_it_says_so() -> None:
     stopped = dialogue(4, [turn(0, 6_000.0)], completed=False)
     summary = summarise_run(plan(), [*mixed(), stopped], FLOOR)
-    assert msgspec.structs.astuple(summary.dialogues) == (3, 1, 1)
+    assert msgspec.structs.astuple(summary.dialogues) == (3, 1, 1, 0)
     assert summary.remarks == [
         "1 warm-up dialogue came first; in no figure",
         "1 dialogue stopped by the user; in no figure",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -35,10 +36,14 @@ class Check(msgspec.Struct, frozen=True):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One stretch of a run: it has several when it was resumed. after: None where it was interrupted."""
+    """One stretch of a run: it has several when it was resumed. after: None where it was interrupted.
+
+    run: in a merged run, which of its parts this is of.
+    """
 
     before: Check
     after: Check | None = None
+    run: str = ""
 
 
 class RunCalibration(msgspec.Struct, frozen=True):
@@ -78,17 +83,35 @@ def read_parts(folder: Path) -> list[Part]:
     return found.parts
 
 
-def add_part(folder: Path, part: Part) -> None:
-    """Keep one more part beside those that are there. Raises `SetupError` where it cannot be written."""
-    kept = RunCalibration([*read_parts(folder), part])
+def add_part(folder: Path, *parts: Part) -> None:
+    """Keep more parts beside those that are there. Raises `SetupError` where they cannot be written."""
+    kept = RunCalibration([*read_parts(folder), *parts])
     with disk_errors(folder / FILE):
         write_atomic(folder / FILE, msgspec.json.format(msgspec.json.encode(kept), indent=2))
 
 
 def bound_of(parts: Sequence[Part], limit_lateness_ms: float) -> Bound | None:
-    """What the checks of a run come to, None where there are none. limit_lateness_ms: above it a machine stalled."""
+    """What the checks of a run come to, None where there are none. limit_lateness_ms: above it a machine stalled.
+
+    A merged run is as good as the worst of its parts, whose spread it gets; nothing is known of it where nothing is
+    known of one of them.
+    """
     if not parts:
         return None
+    names = list(dict.fromkeys(part.run for part in parts))
+    bounds = {name: _bound_of([part for part in parts if part.run == name], limit_lateness_ms) for name in names}
+    if len(bounds) == 1:
+        return bounds[names[0]]
+    worst = max(bounds.values(), key=lambda bound: math.inf if bound.within_ms is None else bound.within_ms)
+    return msgspec.structs.replace(
+        worst,
+        invalid=sum(bound.invalid for bound in bounds.values()),
+        warnings=[f"{name}: {warning}" for name, bound in bounds.items() for warning in bound.warnings],
+        dialogues=max(bound.dialogues for bound in bounds.values()),
+    )
+
+
+def _bound_of(parts: Sequence[Part], limit_lateness_ms: float) -> Bound:
     before = [part.before for part in parts]
     after = [part.after for part in parts if part.after is not None]
     checks = [*before, *after]

@@ -55,7 +55,7 @@ def measure_levels(secrets: Secrets, ask: Ask, access: Access, options: dict[str
 
 def only_what_goes_with_levels(options: dict[str, Any]) -> None:
     """Raise `SetupError` for options that a sweep or a search sets itself."""
-    for name in ("sessions", "rate", "arrivals", *(("max_sessions",) if options["sweep"] else ())):
+    for name in ("sessions", "rate", "arrivals", "shard", "trials", *(("max_sessions",) if options["sweep"] else ())):
         if options[name] is not None:
             raise SetupError(f"--{name.replace('_', '-')} does not go with --sweep or --slo", "Leave one out")
 
@@ -72,7 +72,13 @@ def _levels(text: str) -> list[int]:
 
 def _at_level(ask: Ask, load: Load) -> Ask:
     """Every session performs as many rounds as were asked for."""
-    return dataclasses.replace(ask, load=load, repeat=ask.repeat * load.sessions, warmup=ask.warmup * load.sessions)
+    return dataclasses.replace(
+        ask,
+        load=load,
+        repeat=ask.repeat * load.sessions,
+        warmup=ask.warmup * load.sessions,
+        workers=min(ask.workers, load.sessions),
+    )
 
 
 def _hold(

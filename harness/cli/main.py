@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "calibrate": ("harness.cli.calibrate:calibrate", "How true figures are on this machine."),
     "serve": ("harness.cli.serve:serve", "Serve the embedded cascade, or the metronome."),
     "report": ("harness.cli.report:report", "Rebuild summary and report.html of a run."),
+    "merge": ("harness.cli.merge:merge", "Put the shards of several hosts together to one run."),
     "compare": ("harness.cli.compare:compare", "Compare two runs: differences with intervals."),
     "gate": ("harness.cli.gate:gate", "Hold a run to objectives and a baseline, for CI."),
     "scripts": ("harness.cli.scripts:scripts", "List, show and check session scripts."),
@@ -74,9 +75,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
 def cli() -> None:
     """Measure how a speech-to-speech system holds a conversation, on one clock.
 
-    \b
-    Example:
-      duologue measure ws://127.0.0.1:8765 --script small-talk --repeat 10
+    Example: duologue measure ws://127.0.0.1:8765 --script facts --repeat 10
 
     `duologue demo` shows the whole of it on this machine. Each command explains itself: duologue COMMAND --help
     """

@@ -9,10 +9,12 @@ from typing import Any
 
 import click
 
-from harness.cli.asking import ask_of, dialled, secrets_of
+from harness.cli.asking import ask_of, resumed, secrets_of
 from harness.cli.load_options import load_of, load_options
 from harness.cli.resuming import refuse_changes
-from sessions.errors import DuologueError, SetupError
+from harness.cli.several_options import kind_of, several_options
+from harness.cli.sharing import check_sharing, shard_of, sharing_options
+from sessions.errors import DuologueError
 from sessions.secrets import Secrets
 
 
@@ -37,12 +39,14 @@ Examples:
       --api-key-env OPENAI_API_KEY --script facts --turn-detection server_vad
   duologue measure ws://localhost:8765 --audio hello.wav --audio and-then.wav
   duologue measure ws://localhost:8765 --script facts --slo 'voice_to_voice p95 < 800ms'
+  duologue measure ws://old:8765 ws://new:8765 --interleave --script facts --repeat 20
+  duologue measure ws://localhost:8765 --trials 5 --script facts --repeat 10
   duologue measure --resume runs/2026-11-29T10-15-00-measure
 """
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("target", required=False)
+@click.argument("targets", nargs=-1, metavar="[TARGET [B]]")
 @click.option("--script", "scripts", multiple=True, metavar="NAME|FILE", help="A session script; may be repeated.")
 @click.option("--audio", multiple=True, metavar="FILE", help="One dialogue, one turn per file; may be repeated.")
 @click.option("--protocol", default="openai-realtime", show_default=True, help="What the server speaks.")
@@ -76,12 +80,14 @@ Examples:
 )
 @click.option("--api-key-env", default="", metavar="NAME", help="Environment variable that holds the key.")
 @load_options
+@sharing_options
 @click.option(
     "--reflector",
     default="",
     metavar="ws://HOST:PORT",
     help="Tell the network's share: `duologue serve --reflector` runs there, on the server's host.",
 )
+@several_options
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder  [default: runs/<now>-measure]")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with a run that was interrupted.")
 @click.option(
@@ -101,7 +107,7 @@ Examples:
 @click.option("--no-calibration", is_flag=True, help="Leave out the checks of this machine's clock, 4 s each.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
 @click.pass_obj
-def measure(secrets: Secrets, /, target: str | None, resume: Path | None, as_json: bool, **options: Any) -> int:
+def measure(secrets: Secrets, /, targets: tuple[str, ...], resume: Path | None, as_json: bool, **options: Any) -> int:
     """Speak whole dialogues to the server at TARGET in real time and measure every turn.
 
     TARGET is ws://… or wss://…; a target without a path gets the protocol's own (/v1/realtime). Each round performs
@@ -109,24 +115,40 @@ def measure(secrets: Secrets, /, target: str | None, resume: Path | None, as_jso
 
     Exit code: 0 measured, 1 no turn was completed, 2 set-up error, 130 interrupted (a readable run remains).
     """
-    from harness.runs.measuring import measure_run
+    from harness.runs.measuring import begin_run, measure_run
 
+    kind = kind_of(targets, options, resume)
+    if kind == "interleave":
+        from harness.cli.interleave import measure_interleaved
+
+        return measure_interleaved(secrets, targets, options, resume, as_json)
+    target = targets[0] if targets else None
     access_headers, api_key = secrets_of(secrets, options["headers"], options["api_key_env"])
+    run: Any = None
+    ask: Any = None
     if resume is not None:
         refuse_changes(_MAY_COME_WITH_RESUME)
-        run, full_target = _resumed(secrets, resume, target)
+        run, full_target = resumed(secrets, resume / "trial-1" if kind == "trials" else resume, target)
         if not api_key and run.plan.api_key_env:
             access_headers, api_key = secrets_of(secrets, options["headers"], run.plan.api_key_env)
     else:
         ask = ask_of(target, access_headers, options)
+        ask = dataclasses.replace(ask, shard=shard_of(options["shard"]), workers=options["workers"])
         if options["sweep"] or options["slo"]:
             return _measure_levels(secrets, ask, api_key, options, as_json)
-        run, full_target = _begin(secrets, ask, options)
+        ask, full_target = _loaded(ask, options), ask.target
     from harness.runs.run import Access
 
     access = Access(full_target, access_headers, api_key, secrets)
+    check_clock = not options["no_calibration"]
+    if kind == "trials":
+        from harness.cli.trials import measure_trials
+
+        place = resume or options["out"]
+        return measure_trials(ask, access, place, options["trials"], as_json=as_json, check_clock=check_clock)
+    run = run or begin_run(ask, secrets, options["out"], "measure")
     try:
-        return measure_run(run, access, as_json=as_json, check_clock=not options["no_calibration"])
+        return measure_run(run, access, as_json=as_json, check_clock=check_clock)
     except DuologueError:
         if resume is None:  # no session came about: the next try may have the same --out
             run.discard()
@@ -141,19 +163,9 @@ def _measure_levels(secrets: Secrets, ask: Any, api_key: str, options: dict[str,
     return measure_levels(secrets, ask, Access(ask.target, ask.headers, api_key, secrets), options, as_json)
 
 
-def _begin(secrets: Secrets, ask: Any, options: dict[str, Any]) -> Any:
-    from harness.runs.measuring import begin_run
-
-    load = load_of(options, (ask.repeat + ask.warmup) * len(ask.scripts))
-    return begin_run(dataclasses.replace(ask, load=load), secrets, options["out"], "measure"), ask.target
-
-
-def _resumed(secrets: Secrets, folder: Path, target: str | None) -> Any:
-    from sessions.runs import RunFolder
-
-    run = RunFolder.open(folder)
-    if target is not None and secrets.mask_url(dialled(run.plan.protocol, target)) != run.plan.target:
-        raise SetupError(f"the run {folder} measures {run.plan.target}", "Resume it without a target, or with that one")
-    if target is None and "***" in run.plan.target:
-        raise SetupError("the run's address held a secret, which is not written down", "Give the target again")
-    return run, target or run.plan.target
+def _loaded(ask: Any, options: dict[str, Any]) -> Any:
+    """With the load that was asked for."""
+    dialogues = (ask.repeat + ask.warmup) * len(ask.scripts)
+    load = load_of(options, dialogues)
+    check_sharing(ask.shard, ask.workers, load, 0 if load.duration_s else dialogues)
+    return dataclasses.replace(ask, load=load)

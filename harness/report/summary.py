@@ -18,12 +18,13 @@ from harness.network.log import Stretch
 from harness.network.summary import Network, network_of
 from harness.report.wording import plural
 from harness.results.dialogue_result import DialogueResult
+from harness.runs.losses import NOTHING_LOST, Lost
 from harness.speech_end_error import bound_ms
 from metrics.outcome import kind_of
 from metrics.result import Failed, Measured, TurnClass, TurnResult, Unavailable, Value
 from metrics.stats import Distribution, summarise
 from metrics.table import METRICS, metric
-from sessions.runs import Load, Plan
+from sessions.runs import Load, MergedPart, Plan, Share
 from sessions.speech_end import ANNOTATION
 
 __all__ = ["Summary", "schema_text", "summarise_run", "value_of"]
@@ -58,7 +59,8 @@ class Attempts(msgspec.Struct, frozen=True):
     """Every attempt has one class: total = completed + invalid + failed.
 
     outcomes: class → outcome → number · failed_by_kind: failures without their finer reasons · never_attempted: turns
-    of the scripts whose dialogue had ended before them (they are no attempts).
+    of the scripts whose dialogue had ended before them (they are no attempts) · lost: turns of the dialogues that were
+    lost with a worker, or that no merged run has. A plan that was not interrupted holds total + never_attempted + lost.
     """
 
     total: int
@@ -68,14 +70,16 @@ class Attempts(msgspec.Struct, frozen=True):
     outcomes: dict[str, dict[str, int]]
     failed_by_kind: dict[str, int]
     never_attempted: int
+    lost: int = 0
 
 
 class Dialogues(msgspec.Struct, frozen=True):
-    """measured: in the figures · warmup, stopped: kept in the run, in no figure."""
+    """measured: in the figures · warmup, stopped: kept in the run, in no figure · lost: nothing is kept of them."""
 
     measured: int
     warmup: int
     stopped: int
+    lost: int = 0
 
 
 class FalseStarts(msgspec.Struct, frozen=True):
@@ -163,6 +167,12 @@ class Summary(msgspec.Struct, frozen=True):
     clock: Bound | None = None
     """From the checks of this machine's clock beside the run; None where there were none."""
     load: Load = Load()
+    workers: int = 1
+    """Processes that shared the load."""
+    shard: Share = Share()
+    """What of the plan this run is; the whole, where no --shard was asked for."""
+    merged: list[MergedPart] = []
+    """The runs that this one was put together from."""
     start_delay_ms: Distribution | None = None
     """Open loop: from the instant at which each dialogue was to begin to its readiness."""
     speech_end_bounds: dict[str, SpeechEndBound | None] = {}
@@ -176,18 +186,21 @@ def summarise_run(
     floor: Mapping[str, float],
     parts: Sequence[Part] = (),
     *,
+    lost: Lost = NOTHING_LOST,
     stretches: Sequence[Stretch] = (),
 ) -> Summary:
     """Aggregate a run.
 
     dialogues: all that were performed, warm-up included · floor: this machine's own timing, in ms, by name · parts:
-    the checks of its clock beside the run · stretches: of exchanges with a reflector.
+    the checks of its clock beside the run · lost: what workers that died left undone · stretches: of
+    exchanges with a reflector.
     """
     measured = [dialogue for dialogue in dialogues if dialogue.completed and not dialogue.warmup]
     counted = Dialogues(
         measured=len(measured),
         warmup=sum(dialogue.warmup for dialogue in dialogues),
         stopped=sum(not dialogue.completed and not dialogue.warmup for dialogue in dialogues),
+        lost=lost.dialogues,
     )
     turns = [turn for dialogue in measured for turn in dialogue.turns]
     headline = _group(measured, lambda turn: True)
@@ -196,7 +209,7 @@ def summarise_run(
         target=plan.target,
         conditions=_conditions(plan, turns),
         dialogues=counted,
-        attempts=_attempts(plan, measured),
+        attempts=_attempts(plan, measured, lost.turns),
         headline=headline,
         first_turns=_group(measured, lambda turn: turn.turn == 0),
         later_turns=_group(measured, lambda turn: turn.turn > 0),
@@ -207,14 +220,17 @@ def summarise_run(
             heard_ms=sum(turn.false_start_heard_ms for turn in turns),
         ),
         flags=_flags(turns),
-        remarks=_remarks(counted),
+        remarks=[*_remarks(counted), *lost.reasons],
         definitions={**plan.definitions, "statistics": STATISTICS.partition("/")[2]},
         software=plan.software,
         machine_floor=dict(floor),
         spoken=[_spoken(dialogue) for dialogue in dialogues],
         clock=bound_of(parts, plan.limits.lateness_ms),
-        speech_end_bounds=_speech_end_bounds(turns),
+        speech_end_bounds=speech_end_bounds(turns),
         load=plan.load,
+        workers=plan.workers,
+        shard=plan.shard,
+        merged=plan.merged,
         start_delay_ms=_start_delay(plan, measured),
         network=network_of(
             {dialogue.id: dialogue.trips for dialogue in measured if dialogue.trips is not None},
@@ -254,13 +270,14 @@ def _conditions(plan: Plan, turns: Iterable[TurnResult]) -> Conditions:
     )
 
 
-def _speech_end_bounds(turns: Iterable[TurnResult]) -> dict[str, SpeechEndBound | None]:
+def speech_end_bounds(turns: Iterable[TurnResult]) -> dict[str, SpeechEndBound | None]:
+    """By method, for each that found the end of speech of a turn that nobody annotated."""
     methods = {turn.method for turn in turns if turn.method} - {ANNOTATION}
     bounds = {method: bound_ms(method) for method in sorted(methods)}
     return {method: bound and SpeechEndBound(*bound) for method, bound in bounds.items()}
 
 
-def _attempts(plan: Plan, measured: list[DialogueResult]) -> Attempts:
+def _attempts(plan: Plan, measured: list[DialogueResult], lost: int) -> Attempts:
     turns = [turn for dialogue in measured for turn in dialogue.turns]
     outcomes: dict[str, Counter[str]] = {"completed": Counter(), "invalid": Counter(), "failed": Counter()}
     for turn in turns:
@@ -276,6 +293,7 @@ def _attempts(plan: Plan, measured: list[DialogueResult]) -> Attempts:
             Counter(kind_of(turn.outcome) for turn in turns if turn.turn_class == "failed").most_common()
         ),
         never_attempted=sum(max(0, scripted.get(d.script, 0) - len(d.turns)) for d in measured),
+        lost=lost,
     )
 
 

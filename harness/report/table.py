@@ -16,6 +16,7 @@ from rich.text import Text
 from harness.calibrate.bound import bound_line
 from harness.report.load_wording import load_lines
 from harness.report.network_wording import network_lines
+from harness.report.share_wording import share_lines
 from harness.report.summary import Attempts, Group, MeasureSummary, SpokenDialogue, SpokenTurn, Summary
 from harness.report.wording import (
     DASH,
@@ -100,6 +101,9 @@ def attempt_lines(summary: Summary) -> Iterator[str]:
         f"{plural(attempts.total, 'turn')} in {plural(measured, 'dialogue')}: "
         f"{attempts.completed} completed, {attempts.invalid} invalid, {attempts.failed} failed{_in_brackets(attempts)}."
     )
+    if summary.dialogues.lost:
+        lost = plural(attempts.lost, "more turn"), plural(summary.dialogues.lost, "dialogue")
+        yield f"Lost: {lost[0]} in {lost[1]}, of which nothing is known."
     other = {name: count for name, count in attempts.outcomes["completed"].items() if name != "answered"}
     if other:
         yield f"Completed other than by an audible answer: {counts(other)}."
@@ -107,6 +111,7 @@ def attempt_lines(summary: Summary) -> Iterator[str]:
         limit_ms = summary.conditions.lateness_limit_ms
         yield f"Invalid: this machine was more than {limit_ms:g} ms late, so their figures are not used."
     yield from load_lines(summary.load, summary.start_delay_ms)
+    yield from share_lines(summary)
     if attempts.never_attempted:
         yield f"{plural(attempts.never_attempted, 'turn')} never attempted: the dialogue had ended before."
     if summary.false_starts.count:

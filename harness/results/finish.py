@@ -19,6 +19,7 @@ from harness.report.turns_csv import write_turns_csv
 from harness.results import recording
 from harness.results.derive import Derived, derive
 from harness.results.dialogue_result import DialogueResult
+from harness.runs.losses import read_losses, still_lost
 from harness.runs.planning import slot_of
 from metrics.turns import measure_conversation
 from sessions import audio
@@ -45,8 +46,9 @@ def finish_run(run: RunFolder, *, on_dialogue: Callable[[int, int], None] = lamb
     for done, line in enumerate(lines, 1):
         dialogues.append(finish_dialogue(run, line, slot_of(run.plan, line.number).script))
         on_dialogue(done, len(lines))
+    lost = still_lost(run.plan, read_losses(run.path), {line.number for line in lines})
     parts, stretches = read_parts(run.path), network_log.read(run.path)
-    summary = summarise_run(run.plan, dialogues, run.plan.floor, parts, stretches=stretches)
+    summary = summarise_run(run.plan, dialogues, run.plan.floor, parts, lost=lost, stretches=stretches)
     with disk_errors(run.path):
         write_atomic(run.path / "summary.json", msgspec.json.format(msgspec.json.encode(summary), indent=2))
         write_turns_csv(run.path / "turns.csv", dialogues)

@@ -7,7 +7,9 @@ import contextlib
 import re
 import signal
 import sys
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
@@ -22,8 +24,9 @@ from harness.runs.loop import run_timed
 from harness.runs.planning import Ask, free_space, make_plan, planned, store_clips
 from harness.runs.progress import Progress
 from harness.runs.remaining import remaining
-from harness.runs.run import Access, Watcher, perform_run
-from sessions.clock import Clock, MonotonicClock, TimerWheel, wall_time
+from harness.runs.run import Access, perform_run
+from harness.workers.crew import Crew
+from sessions.clock import Clock, MonotonicClock, TimerWheel, process_cpu_ns, wall_time
 from sessions.runs import Load, RunFolder
 from sessions.secrets import Secrets
 
@@ -66,17 +69,24 @@ def measure_run(
         if interrupted and not run.journal():
             click.echo(f"interrupted before any dialogue was done. {go_on}", err=True)
             return exits.INTERRUPTED
-        return _tell(run, go_on if interrupted else "", as_json)
+        return tell_run(run, go_on, interrupted=interrupted, as_json=as_json)
 
 
 def perform(run: RunFolder, access: Access, *, quiet: bool, check_clock: bool) -> bool:
     """Perform what is left of `run`, which is locked; whether the user interrupted it."""
     clock = TimerWheel(MonotonicClock())
-    many = run.plan.load != Load()
+    crew = Crew(run, access, clock) if run.plan.workers > 1 else None
+    many = crew is not None or run.plan.load != Load()
     left = remaining(run)
     time_left_s = left.time_s if run.plan.load.duration_s and planned(run.plan) is None else None
     progress = (
-        LoadProgress(clock, done=len(run.journal()), time_left_s=time_left_s, quiet=quiet)
+        LoadProgress(
+            clock,
+            done=len(run.journal()),
+            time_left_s=time_left_s,
+            quiet=quiet,
+            cpu_ns=crew.cpu_ns if crew else process_cpu_ns,
+        )
         if many
         else Progress(quiet=quiet)
     )
@@ -84,7 +94,8 @@ def perform(run: RunFolder, access: Access, *, quiet: bool, check_clock: bool) -
     checks = ClockChecks(run, asked=check_clock and bool(left), quiet=quiet)
     try:
         checks.before()
-        run_timed(_until_stopped(run, access, clock, progress))
+        work = crew.perform(progress) if crew else perform_run(run, access, clock, progress)
+        run_timed(_until_stopped(run, access, clock, work))
     except (KeyboardInterrupt, asyncio.CancelledError):
         interrupted = True
     finally:
@@ -94,13 +105,13 @@ def perform(run: RunFolder, access: Access, *, quiet: bool, check_clock: bool) -
     return interrupted
 
 
-async def _until_stopped(run: RunFolder, access: Access, clock: Clock, watcher: Watcher) -> None:
-    """Perform the run; SIGTERM stops it as Ctrl-C does."""
+async def _until_stopped(run: RunFolder, access: Access, clock: Clock, work: Coroutine[Any, Any, None]) -> None:
+    """Perform the run, which is `work`; SIGTERM stops it as Ctrl-C does."""
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     async with reflecting(run.path, run.plan.reflector, clock, access.secrets, _say):
-        await perform_run(run, access, clock, watcher)
+        await work
 
 
 def _say(line: str) -> None:
@@ -108,9 +119,10 @@ def _say(line: str) -> None:
         click.echo(line, err=True)
 
 
-def _tell(run: RunFolder, interrupted: str, as_json: bool) -> int:
-    """interrupted: how to go on, "" where nothing is left."""
+def tell_run(run: RunFolder, go_on: str = "", *, interrupted: bool = False, as_json: bool = False) -> int:
+    """Derive everything, print the table. The exit code of the command. go_on: how what is left can be performed."""
     from harness.report.table import Screen, print_table
+    from harness.report.wording import plural
     from harness.results.finish import finish_run
 
     finished = finish_run(run)
@@ -119,7 +131,9 @@ def _tell(run: RunFolder, interrupted: str, as_json: bool) -> int:
     else:
         print_table(finished.summary, Screen())
     if interrupted:
-        click.echo(f"interrupted, {remaining(run)} left. {interrupted}", err=True)
+        click.echo(f"interrupted, {remaining(run)} left. {go_on}", err=True)
+    elif finished.summary.dialogues.lost:
+        _say(f"{plural(finished.summary.dialogues.lost, 'dialogue')} lost. {go_on}".rstrip())
     click.echo(f"report: {finished.report_path}", err=as_json)
     if interrupted:
         return exits.INTERRUPTED

@@ -19,7 +19,7 @@ from metrics.table import definitions
 from sessions import audio, sidecar
 from sessions.clock import NS_PER_MS, NS_PER_S, wall_time
 from sessions.errors import SetupError
-from sessions.runs import Limits, Load, Plan, PlannedScript, PlannedTurn, RunFolder, disk_errors
+from sessions.runs import Limits, Load, Plan, PlannedScript, PlannedTurn, RunFolder, Share, disk_errors
 from sessions.scripts import Script
 from sessions.secrets import Secrets
 from sessions.tables import load
@@ -46,6 +46,8 @@ class Ask:
     limits: Limits = field(default_factory=Limits)
     weights: dict[str, str] = field(default_factory=dict)
     load: Load = field(default_factory=Load)
+    shard: Share = field(default_factory=Share)
+    workers: int = 1
     reflector: str = ""
 
 
@@ -87,6 +89,8 @@ def make_plan(ask: Ask, secrets: Secrets, floor: dict[str, float]) -> Plan:
         api_key_env=ask.api_key_env,
         weights=ask.weights,
         load=ask.load,
+        shard=ask.shard,
+        workers=ask.workers,
         reflector=ask.reflector,
     )
 

@@ -25,6 +25,7 @@ from harness.network.pings import Pings
 from harness.runs.planning import Slot, turns_to_speak
 from harness.runs.remaining import planned_here, slots_left, time_kept, time_over_ns
 from sessions.clock import Clock
+from sessions.errors import DuologueError
 from sessions.runs import JournalLine, Plan, PlannedScript, RunFolder
 from sessions.secrets import Secrets
 from sessions.tables import load
@@ -40,6 +41,8 @@ class Watcher:
     """
 
     def dialogue_begins(self, slot: Slot, total: int | None) -> None: ...
+
+    def session_stands(self, slot: Slot) -> None: ...
 
     def turn_over(self, slot: Slot, turn: int, tracker: Tracker) -> None: ...
 
@@ -86,6 +89,7 @@ def connector(plan: Plan, dialect: Dialect, access: Access, clock: Clock) -> Cal
 
 
 Connect = Callable[[], Awaitable[Transport]]
+MayGoOn = Callable[[DuologueError], Awaitable[bool]]
 
 
 async def perform_run(
@@ -114,14 +118,17 @@ def performing(
     *,
     connect: Connect | None = None,
     until_ns: int | None = None,
+    may_go_on: MayGoOn | None = None,
 ) -> Iterator[tuple[Job[Slot], Iterable[Slot]]]:
     """What performs a dialogue of the run and journals it, and the slots that are still to do, in order.
 
-    until_ns: when the last round may begin, where the run lasts for a time.
+    until_ns: when the last round may begin, where the run lasts for a time · may_go_on: asked where the first session
+    cannot be set up; whether that is a result and not the end.
     """
     done = {line.number for line in run.journal()}
     performer = _Performer(run, access, clock, watcher, planned_here(run.plan), connect)
     performer.any_session = bool(done)
+    performer.may_go_on = may_go_on
     switch_s = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_S)
     try:
@@ -152,6 +159,7 @@ class _Performer:
         self._live: set[Dialogue] = set()
         self._failed = False
         self.any_session = False
+        self.may_go_on: MayGoOn | None = None
         self.writer = ThreadPoolExecutor(1, "duologue-writer")
 
     async def perform(self, slot: Slot, intended_ns: int | None) -> None:
@@ -161,7 +169,7 @@ class _Performer:
         dialogue = Dialogue(self._how(slot, intended_ns), self._turns[slot.script.sha256])
         record = await self._in_time(slot, dialogue)
         self.any_session = self.any_session or record.set_up
-        if record.error is not None and not self._any_session():
+        if record.error is not None and not await self._any_session(record.error):
             self._failed = True
             raise record.error
         write = functools.partial(_keep, self._run, slot, record)
@@ -169,8 +177,11 @@ class _Performer:
         await asyncio.shield(keep)
         watcher.dialogue_over(slot, record)
 
-    def _any_session(self) -> bool:
-        return self.any_session or any(dialogue.record.set_up for dialogue in self._live)
+    async def _any_session(self, error: DuologueError) -> bool:
+        """Whether a session was ever set up, here or where else this run is performed."""
+        if not self.any_session and not any(dialogue.record.set_up for dialogue in self._live):
+            self.any_session = self.may_go_on is not None and await self.may_go_on(error)
+        return True if self.any_session else any(dialogue.record.set_up for dialogue in self._live)
 
     async def _in_time(self, slot: Slot, dialogue: Dialogue) -> Record:
         """Perform it while no collection of garbage, which would show as lateness, can come."""
@@ -200,6 +211,7 @@ class _Performer:
             frame_ms=plan.frame_ms,
             secrets=access.secrets,
             on_turn=lambda turn, tracker: self._watcher.turn_over(slot, turn, tracker),
+            on_ready=lambda: self._watcher.session_stands(slot),
             texts=self._texts,
             heartbeat=self._heartbeat,
             pings=self._pings,

@@ -9,6 +9,7 @@ import msgspec
 
 from harness.report.html.markup import Markup, join, tag
 from harness.report.load_wording import load_arguments, load_lines
+from harness.report.share_wording import share_arguments, share_lines
 from harness.report.summary import Summary
 from harness.report.wording import DASH, INSTANTS, describe_class, plural, words_for
 from sessions.runs import Plan
@@ -74,6 +75,7 @@ def command_line(plan: Plan) -> str:
         ("--api-key-env", plan.api_key_env, ""),
         ("--reflector", plan.reflector, ""),
         *load_arguments(plan.load),
+        *share_arguments(plan),
         ("--limit-lateness", plan.limits.lateness_ms, defaults.lateness_ms),
         ("--limit-reply", plan.limits.reply_s, defaults.reply_s),
         ("--limit-idle", plan.limits.idle_s, defaults.idle_s),
@@ -124,6 +126,7 @@ def _conditions(plan: Plan, summary: Summary) -> Markup:
         "server": plan.target,
         "date": plan.created,
         "at once": " ".join(load_lines(plan.load, summary.start_delay_ms)),
+        "performed by": " ".join(share_lines(summary)),
         "dialogues": f"{summary.dialogues.measured} measured, {summary.dialogues.warmup} warm-up, "
         f"{summary.dialogues.stopped} stopped",
         "speech end known by": methods or DASH,

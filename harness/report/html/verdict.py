@@ -84,6 +84,9 @@ def _notes(summary: Summary) -> Iterable[Markup]:
         outcomes = counts(attempts.outcomes["failed"])
         text = f"{plural(attempts.failed, 'turn')} failed ({outcomes}); failed turns stand in no figure."
         yield tag("p", text, class_="note bad")
+    if summary.dialogues.lost:
+        lost = plural(attempts.lost, "turn"), plural(summary.dialogues.lost, "dialogue")
+        yield tag("p", f"{lost[0]} in {lost[1]} lost: nothing is known of them.", class_="note bad")
     if attempts.invalid:
         limit_ms = summary.conditions.lateness_limit_ms
         text = (
