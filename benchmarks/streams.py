@@ -159,7 +159,7 @@ async def ours(url: str, count: int, seconds: float) -> None:
     turn = TurnToSpeak(pcm, len(pcm) - 1, "annotation", 0)
     texts.of_clip(pcm, turn.last_sample)
     records: list[Record] = []
-    meter.parsed = lambda: sum(len(record.received) for record in records)  # in bytes, until the window is over
+    meter.parsed = lambda: sum(record.received_bytes for record in records)  # in bytes, until the window is over
 
     async def dial() -> Transport:
         made = await open_websocket(url, headers={}, clock=clock, timeout_s=30, byte_cap=1 << 30, secrets=Secrets())

@@ -87,3 +87,11 @@ class Interpreter(Protocol):
     """Turns inbound messages, in order, into events. Pure: the same bytes give the same events, live or from disk."""
 
     def feed(self, data: bytes) -> list[PeerEvent]: ...
+
+    def more_audio(self, data: bytes) -> tuple[str, int] | None:
+        """A message that by a glance at its bytes is only more audio of a reply whose audio was fed before: the reply
+        and the samples that it brings, counted from its length. It needs no `feed`. None: feed it.
+
+        For the live client, which must know how much there is to hear; what is wrong inside shows when it is fed.
+        """
+        ...

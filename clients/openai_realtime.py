@@ -142,6 +142,16 @@ class OpenAIRealtimeInterpreter:
             case _:
                 return _plain(event)
 
+    def more_audio(self, data: bytes) -> tuple[str, int] | None:
+        found = wire.glance_at_audio(data)
+        if found is None:
+            return None
+        reply, size = found
+        joiner = self._joiners.get(reply)
+        if joiner is None or size & 1 or joiner.half_sample:
+            return None
+        return reply, size >> 1
+
     def _began(self, reply: str) -> list[PeerEvent]:
         if reply in self._known:
             return []

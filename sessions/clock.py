@@ -11,6 +11,7 @@ import datetime
 import heapq
 import itertools
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 NS_PER_S = 1_000_000_000
@@ -38,6 +39,10 @@ class MonotonicClock:
             await asyncio.sleep(left_ns / NS_PER_S)
 
 
+Step = Callable[[], int | None]
+"""Does what is due now; the instant at which it is due again, None when it has done all."""
+
+
 class TimerWheel:
     """A clock whose sleepers share one timer of the loop: one wake-up serves all that are due. Never early.
 
@@ -46,17 +51,26 @@ class TimerWheel:
 
     def __init__(self, clock: Clock) -> None:
         self.now_ns = clock.now_ns
-        self._sleepers: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[int, int, asyncio.Future[None], Step | None]] = []
         self._order = itertools.count()
         self._timer: asyncio.TimerHandle | None = None
         self._armed_ns = 0
 
     async def sleep_until_ns(self, due_ns: int) -> None:
-        if due_ns <= self.now_ns():
-            return
+        if due_ns > self.now_ns():
+            await self._wait(due_ns, None)
+
+    async def run_steps(self, due_ns: int, step: Step) -> None:
+        """Call `step` at `due_ns`, then at each instant that it returns, until it returns None.
+
+        The timer calls it: no task wakes for a step. What it raises is raised here. Cancelled, no further step is made.
+        """
+        await self._wait(due_ns, step)
+
+    async def _wait(self, due_ns: int, step: Step | None) -> None:
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
-        heapq.heappush(self._sleepers, (due_ns, next(self._order), waiter))
+        heapq.heappush(self._waiting, (due_ns, next(self._order), waiter, step))
         if self._timer is None or due_ns < self._armed_ns:
             self._arm(loop)
         try:
@@ -66,26 +80,38 @@ class TimerWheel:
             raise
 
     def _arm(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Aim the timer at the first sleeper that still waits."""
-        sleepers = self._sleepers
-        while sleepers and sleepers[0][2].done():
-            heapq.heappop(sleepers)
+        """Aim the timer at the first that still waits."""
+        waiting = self._waiting
+        while waiting and waiting[0][2].done():
+            heapq.heappop(waiting)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if sleepers:
-            self._armed_ns = sleepers[0][0]
+        if waiting:
+            self._armed_ns = waiting[0][0]
             left_ns = max(0, self._armed_ns - self.now_ns())
             self._timer = loop.call_later(left_ns / NS_PER_S, self._wake, loop)
 
     def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Wake who is due by the clock itself; a loop that called too early is asked again."""
+        """Serve who is due by the clock itself; a loop that called too early is asked again."""
         self._timer = None
-        sleepers, now_ns = self._sleepers, self.now_ns()
-        while sleepers and sleepers[0][0] <= now_ns:
-            waiter = heapq.heappop(sleepers)[2]
-            if not waiter.done():
+        waiting, now_ns = self._waiting, self.now_ns()
+        while waiting and waiting[0][0] <= now_ns:
+            _, _, waiter, step = heapq.heappop(waiting)
+            if waiter.done():
+                continue
+            if step is None:
                 waiter.set_result(None)
+                continue
+            try:
+                next_ns = step()
+            except Exception as error:  # noqa: BLE001 — whose step it is gets it, and the others go on
+                waiter.set_exception(error)
+                continue
+            if next_ns is None:
+                waiter.set_result(None)
+            else:
+                heapq.heappush(waiting, (next_ns, next(self._order), waiter, step))
         self._arm(loop)
 
 

@@ -77,7 +77,7 @@ class TurnStarted(Event, frozen=True, tag="turn"):
         return self.start_ns
 
 
-class Sent(Event, frozen=True, tag="sent"):
+class Sent(Event, frozen=True, tag="sent", gc=False):
     """One message was written. `t_ns` is the instant at which the write returned.
 
     what: "audio", "commit", "request", "cancel" or the message's own type · due_ns: when it was due, if it had a time ·
@@ -96,7 +96,7 @@ class Sent(Event, frozen=True, tag="sent"):
     buffered_bytes: int = 0
 
 
-class Received(Event, frozen=True, tag="received"):
+class Received(Event, frozen=True, tag="received", gc=False):
     """One inbound message: t_ns arrival of its last byte, first_ns of its first, place in `received.bin`."""
 
     t_ns: int

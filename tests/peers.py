@@ -13,7 +13,7 @@ import numpy as np
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed as WsClosed
 
-from clients.transports import Connection, Message
+from clients.transports import Connection, Message, Take
 from clients.wire.pcm import encode_base64
 from sessions.clock import NS_PER_S, Clock
 from sessions.errors import ConnectionClosed, ConnectionReset, TransportError
@@ -57,6 +57,7 @@ class MemoryTransport:
         self.last_sign_ns = clock.now_ns()
         self.unread_bytes = 0
         self.sent: list[tuple[int, str]] = []
+        self.take: Take = lambda data, t_ns, first_ns, binary: False
         self.pings: list[bytes] = []
         self.answers_pings = True
         self.on_pong: Callable[[bytes, int], None] = lambda payload, t_ns: None
@@ -67,6 +68,16 @@ class MemoryTransport:
         self.sent.append((self.clock.now_ns(), text))
         self.to_server.put_nowait(text)
         return self.clock.now_ns()
+
+    def send_now(self, payload: bytes) -> int | None:
+        if self.ended is not None:
+            return None
+        self.sent.append((self.clock.now_ns(), payload.decode()))
+        self.to_server.put_nowait(payload.decode())
+        return self.clock.now_ns()
+
+    def offer(self, take: Take) -> None:
+        self.take = take
 
     async def receive(self) -> Message:
         while not self.to_client:
@@ -100,6 +111,8 @@ class MemoryTransport:
 
     def push(self, data: bytes, binary: bool) -> None:
         now_ns = self.last_sign_ns = self.clock.now_ns()
+        if not self.to_client and self.take(data, now_ns, now_ns, binary):
+            return
         self.to_client.append(Message(data, now_ns, now_ns, binary))
         self.news.set()
 

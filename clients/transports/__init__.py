@@ -20,6 +20,10 @@ class Message:
     binary: bool = False
 
 
+Take = Callable[[bytes, int, int, bool], bool]
+"""Given a `Message`'s parts; whether it has taken it, so that nobody receives it. Quick: it is called while reading."""
+
+
 @dataclass(frozen=True, slots=True)
 class Connection:
     """How the transport came to stand. phases_ns: dns, tcp, tls, upgrade, those that happened."""
@@ -39,8 +43,19 @@ class Transport(Protocol):
         """Write one text message; the instant at which the write returned. Raises `TransportError`."""
         ...
 
+    def send_now(self, payload: bytes) -> int | None:
+        """As `send`, within the call. None, with nothing written, if the connection is not open; `send` tells why."""
+        ...
+
+    def offer(self, take: Take) -> None:
+        """From now on offer each message, as it comes, to `take`, unless one waits to be received."""
+        ...
+
     async def receive(self) -> Message:
-        """The next message. Raises `ConnectionClosed`, `ConnectionReset` or `Flood` once all were taken."""
+        """The next message, if `take` did not have it.
+
+        Raises `ConnectionClosed`, `ConnectionReset` or `Flood` after the last.
+        """
         ...
 
     @property

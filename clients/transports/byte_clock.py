@@ -19,6 +19,11 @@ class ByteClock:
             self.arrived_bytes += size
             self._chunks.append((self.arrived_bytes, t_ns))
 
+    def passed(self, size: int) -> None:
+        """`size` bytes came and were taken at once. Only while all is consumed."""
+        self.arrived_bytes += size
+        self._consumed += size
+
     @property
     def all_consumed(self) -> bool:
         """Whether the stream stands at a boundary: everything that arrived was taken."""

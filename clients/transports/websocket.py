@@ -27,7 +27,7 @@ from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI
 from websockets.frames import Frame, Opcode
 from websockets.protocol import State
 
-from clients.transports import KEEPALIVE_S, Connection, Message
+from clients.transports import KEEPALIVE_S, Connection, Message, Take
 from clients.transports.byte_clock import ByteClock
 from clients.transports.tcp_info import smoothed_round_trip_ns
 from sessions.clock import Clock
@@ -72,6 +72,7 @@ class StampingConnection(ClientConnection):
         self._first_ns = 0
         self._binary = False
         self.inbox: deque[Message] = deque()
+        self.take: Take = lambda data, t_ns, first_ns, binary: False
         self._waiter: asyncio.Future[None] | None = None
         self.made_ns = 0
         self.upgraded_ns = 0
@@ -87,37 +88,44 @@ class StampingConnection(ClientConnection):
 
     def data_received(self, data: bytes) -> None:
         self._now_ns = self.last_sign_ns = self._clock.now_ns()
-        at_boundary = self._bytes.all_consumed
-        self._bytes.arrived(len(data), self._now_ns)
-        if self._bytes.arrived_bytes > self._byte_cap:
+        if self._bytes.arrived_bytes + len(data) > self._byte_cap:
             self.flooded = True
             self.transport.abort()
             return
-        if self._head is not None:
-            self._find_first_frame(data)
-        elif at_boundary and not self._parts and self.protocol.state is State.OPEN:
+        if self._head is None and not self._parts and self._bytes.all_consumed and self.protocol.state is State.OPEN:
             data = self._take_whole_messages(data)
             if not data:
                 return
+        self._bytes.arrived(len(data), self._now_ns)
+        if self._head is not None:
+            self._find_first_frame(data)
         super().data_received(data)
 
     def _take_whole_messages(self, data: bytes) -> bytes:
         """Take the unfragmented messages that `data` begins with; what is left, for the library to parse."""
-        at, size = 0, len(data)
+        at, size, now_ns = 0, len(data), self._now_ns
         while size - at >= 4 and (kind := data[at]) in (_WHOLE_TEXT, _WHOLE_BINARY):
             length, start = data[at + 1], at + 2
             if length == 126:
-                length, start = int.from_bytes(data[start : start + 2]), start + 2
+                length, start = data[start] << 8 | data[start + 1], start + 2
             elif length > 126:  # masked, or longer than 64 kB
                 break
-            if start + length > size:
+            end = start + length
+            if end > size:
                 break
-            first_ns = self._bytes.consume(start + length - at)
-            at = start + length
-            self.inbox.append(Message(data[start:at], self._now_ns, first_ns, kind == _WHOLE_BINARY))
-        if at:
-            self._tell_reader()
+            self._arrived(data[start:end], now_ns, kind == _WHOLE_BINARY)
+            at = end
+        if not at:
+            return data
+        self._bytes.passed(at)
         return data[at:]
+
+    def _arrived(self, data: bytes, first_ns: int, binary: bool) -> None:
+        """A message is whole: for who takes it at once, if none waits before it, else for the reader."""
+        if not self.inbox and self.take(data, self._now_ns, first_ns, binary):
+            return
+        self.inbox.append(Message(data, self._now_ns, first_ns, binary))
+        self._tell_reader()
 
     def write_text(self, payload: bytes) -> None:
         """Frame, mask and write one message. The connection must be open."""
@@ -191,8 +199,7 @@ class StampingConnection(ClientConnection):
         if event.fin:
             data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
             self._parts = []
-            self.inbox.append(Message(data, self._now_ns, self._first_ns, self._binary))
-            self._tell_reader()
+            self._arrived(data, self._first_ns, self._binary)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -221,10 +228,10 @@ class WebSocketTransport:
         self.connection = connection
 
     async def send(self, text: str) -> int:
+        t_ns = self.send_now(text.encode())
+        if t_ns is not None:
+            return t_ns
         ws = self._ws
-        if ws.protocol.state is State.OPEN and not ws.transport.is_closing():
-            ws.write_text(text.encode())
-            return self._clock.now_ns()
         if ws.has_ended:
             raise self._end()
         try:
@@ -232,6 +239,16 @@ class WebSocketTransport:
         except WsClosed as error:
             raise self._end() from error
         return self._clock.now_ns()
+
+    def send_now(self, payload: bytes) -> int | None:
+        ws = self._ws
+        if ws.protocol.state is not State.OPEN or ws.transport.is_closing():
+            return None
+        ws.write_text(payload)
+        return self._clock.now_ns()
+
+    def offer(self, take: Take) -> None:
+        self._ws.take = take
 
     async def receive(self) -> Message:
         ws = self._ws

@@ -147,7 +147,35 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _quick = msgspec.json.Decoder()
 _AUDIO_DELTA = ("response.output_audio.delta", "response.audio.delta")
 _TRANSCRIPT_DELTA = ("response.output_audio_transcript.delta", "response.audio_transcript.delta")
+_EQUALS = ord("=")
 _TEXT_DELTA = ("response.output_text.delta", "response.text.delta")
+
+
+_PLAIN_AUDIO = re.compile(
+    (
+        rb'\{(?:"event_id": ?@, ?)?"type": ?"response\.(?:output_)?audio\.delta", ?(?:"event_id": ?@, ?)?'
+        rb'"response_id": ?"(#*)", ?(?:"item_id": ?@, ?)?(?:"output_index": ?\d+, ?)?'
+        rb'(?:"content_index": ?\d+, ?)?"delta": ?"'
+    )
+    .replace(b"@", b'"#*"')
+    .replace(b"#", rb'[^"\\\x00-\x1f\x80-\xff]')
+)
+"""An audio delta with its fields in the order in which the reference lists them, up to its base64."""
+
+
+def glance_at_audio(data: bytes) -> tuple[str, int] | None:
+    """A plain audio delta, by its bytes alone: the response's id and the bytes of audio that its length stands for.
+
+    None for any other message, and for one that only a full look can tell.
+    """
+    head = _PLAIN_AUDIO.match(data)
+    if head is None:
+        return None
+    start, end = head.end(), len(data) - 2
+    if data[end:] != b'"}' or data.find(b'"', start) != end or b"\\" in data or start == end or (end - start) & 3:
+        return None
+    padding = 2 if data[end - 2] == _EQUALS else data[end - 1] == _EQUALS
+    return head[1].decode(), (end - start) // 4 * 3 - padding
 
 
 def decode_server(data: bytes) -> ServerEvent:

@@ -38,7 +38,7 @@ def utterance_frames(pcm: Pcm, last_sample: int, start_ns: int, rate_hz: int, fr
 class ReadyFrame:
     """A frame as it is sent."""
 
-    text: str
+    payload: bytes
     first_sample: int
     samples: int
 
@@ -50,10 +50,13 @@ class FrameTexts:
     """
 
     def __init__(self, render: Callable[[Pcm], str], frame_samples: int) -> None:
-        self.render = render
-        self.silence = render(np.zeros(frame_samples, dtype=np.int16))
+        self._render = render
+        self.silence = self.render(np.zeros(frame_samples, dtype=np.int16))
         self._frame_samples = frame_samples
         self._clips: dict[tuple[int, int], tuple[Pcm, list[ReadyFrame]]] = {}
+
+    def render(self, pcm: Pcm) -> bytes:
+        return self._render(pcm).encode()
 
     def of_clip(self, pcm: Pcm, last_sample: int) -> list[ReadyFrame]:
         """The clip's `utterance_frames`, ready."""

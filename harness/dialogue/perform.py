@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,7 +18,7 @@ from harness.dialogue.pacing import FrameTexts, Lane
 from harness.dialogue.record import Performance, Record, TurnToSpeak, closed_event, connected_event, outcome_of
 from harness.dialogue.split_secrets import TextGuard
 from harness.dialogue.tracker import LiveTurn, Tracker
-from sessions.clock import NS_PER_MS, NS_PER_S, samples_to_ns, wall_time
+from sessions.clock import NS_PER_MS, NS_PER_S, TimerWheel, samples_to_ns, wall_time
 from sessions.errors import (
     ConnectTimeout,
     DuologueError,
@@ -31,7 +32,6 @@ from sessions.events import (
     GaveUp,
     Opened,
     Ready,
-    Received,
     Sent,
     TurnStarted,
 )
@@ -62,7 +62,7 @@ class Dialogue:
     def __init__(self, how: Performance, turns: Sequence[TurnToSpeak]) -> None:
         self._how = how
         self._turns = turns
-        self._clock = how.clock
+        self._clock = how.clock if isinstance(how.clock, TimerWheel) else TimerWheel(how.clock)
         self._dialect = how.dialect
         self._frame_samples = how.dialect.rate_hz * how.frame_ms // 1000
         self._texts = how.texts or FrameTexts(how.dialect.audio, self._frame_samples)
@@ -78,7 +78,8 @@ class Dialogue:
         self._refused: PeerError | None = None
         self._lane: Lane | None = None
         self.record = Record()
-        self._guard = TextGuard(how.secrets, self.record.received)
+        self._guard = TextGuard(how.secrets, self.record.messages)
+        self._interpreting = False
 
     async def perform(self) -> Record:
         """Connect, speak all turns, close. Peer and transport failures are recorded, never raised."""
@@ -133,7 +134,7 @@ class Dialogue:
         self._how.on_ready()
 
     def _set_up_timeout(self, limit_s: float) -> ConnectTimeout:
-        heard = bytes(self.record.received[:80]).decode(errors="replace")
+        heard = self.record.received[:80].decode(errors="replace")
         said = f"it sent only {heard!r}" if heard else "it sent nothing"
         return ConnectTimeout(
             f"connected, but the session was not set up within {limit_s:g} s: {said}",
@@ -220,31 +221,62 @@ class Dialogue:
     async def _speak(self, transport: Transport, index: int, turn: TurnToSpeak, start_ns: int) -> None:
         """Manual turns: the utterance up to n, then its end-of-turn messages at once."""
         rate_hz = self._dialect.rate_hz
-        for frame in self._texts.of_clip(turn.pcm, turn.last_sample):
-            due_ns = start_ns + samples_to_ns(frame.first_sample + frame.samples, rate_hz)
-            await self._until_lost(due_ns)
-            await self._send_frame(transport, frame.text, due_ns, index, frame.first_sample, frame.samples)
-        for message in self._dialect.end_of_turn(index):
+        frames = deque(
+            (start_ns + samples_to_ns(frame.first_sample + frame.samples, rate_hz), frame)
+            for frame in self._texts.of_clip(turn.pcm, turn.last_sample)
+        )
+        messages = deque(self._dialect.end_of_turn(index))
+
+        def step() -> int | None:
+            if self._lost is not None:
+                raise self._over(self._lost)
+            due_ns, frame = frames[0]
+            if not self._send_frame(transport, frame.payload, due_ns, index, frame.first_sample, frame.samples):
+                return None
+            frames.popleft()
+            if frames:
+                return frames[0][0]
+            while messages and self._write_now(transport, messages[0], index):
+                messages.popleft()
+            return None
+
+        if self._lost is not None:
+            raise self._over(self._lost)
+        await self._clock.run_steps(frames[0][0], step)
+        if frames:  # the connection is not open any more
+            await self._send(transport, frames[0][1].payload.decode())
+        for message in messages:
             await self._write(transport, message, index)
 
     async def _send_lane(self, transport: Transport, lane: Lane) -> None:
         """Class B: a frame at every deadline, speech or silence, until the dialogue ends."""
+        unsent = b""
+
+        def step() -> int | None:
+            nonlocal unsent
+            frame, turn = lane.next_frame()
+            payload = self._texts.silence if turn is None else self._texts.render(frame.pcm)
+            if self._send_frame(transport, payload, frame.due_ns, turn, frame.first_sample, len(frame.pcm)):
+                return lane.next_due_ns
+            unsent = payload
+            return None
+
         try:
-            while True:
-                await self._clock.sleep_until_ns(lane.next_due_ns)
-                frame, turn = lane.next_frame()
-                text = self._texts.silence if turn is None else self._texts.render(frame.pcm)
-                await self._send_frame(transport, text, frame.due_ns, turn, frame.first_sample, len(frame.pcm))
+            await self._clock.run_steps(lane.next_due_ns, step)
+            await transport.send(unsent.decode())  # the connection is not open any more: this tells why
         except (TransportError, _TurnOver) as error:
             if isinstance(error, TransportError) and self._lost is None:
                 self._lost = error
             self._news.set()
 
-    async def _send_frame(
-        self, transport: Transport, text: str, due_ns: int, turn: int | None, first_sample: int, samples: int
-    ) -> None:
-        t_ns = await self._send(transport, text)
-        buffered = transport.buffered_bytes
+    def _send_frame(
+        self, transport: Transport, payload: bytes, due_ns: int, turn: int | None, first_sample: int, samples: int
+    ) -> bool:
+        """Write one frame and log it; False where the connection is not open. Raises `_TurnOver` if nobody reads."""
+        t_ns = transport.send_now(payload)
+        if t_ns is None:
+            return False
+        buffered, size = transport.buffered_bytes, len(payload)
         tracker = self._tracker
         if t_ns - due_ns > tracker.late_max_ns:
             tracker.late_max_ns = t_ns - due_ns
@@ -252,7 +284,7 @@ class Dialogue:
             Sent(
                 t_ns=t_ns,
                 what="audio",
-                bytes=len(text),
+                bytes=size,
                 due_ns=due_ns,
                 turn=turn,
                 first_sample=first_sample,
@@ -262,10 +294,17 @@ class Dialogue:
         )
         if turn is not None:
             tracker.turns[-1].began = True
-        if buffered and buffered > self._how.limits.unread_ms * len(text) * self._dialect.rate_hz / (samples * 1000):
+        if buffered and buffered > self._how.limits.unread_ms * size * self._dialect.rate_hz / (samples * 1000):
             self._lost = PeerDoesNotRead(f"{buffered} bytes of audio wait unread in our write buffer")
             transport.abort()
             raise self._over(self._lost)
+        return True
+
+    def _write_now(self, transport: Transport, message: Outgoing, turn: int) -> bool:
+        t_ns = transport.send_now(message.text.encode())
+        if t_ns is not None:
+            self._log(Sent(t_ns=t_ns, what=message.what, bytes=len(message.text), turn=turn))
+        return t_ns is not None
 
     async def _write(self, transport: Transport, message: Outgoing, turn: int | None = None) -> None:
         t_ns = await self._send(transport, message.text)
@@ -349,22 +388,15 @@ class Dialogue:
     async def _read(self, transport: Transport) -> None:
         """Log and interpret every message until the connection ends."""
         count = 0
-        mask = self._how.secrets.mask_bytes
+        transport.offer(self._take_more_audio)
         try:
             while True:
                 message = await transport.receive()
-                data = mask(message.data)  # from here on nobody sees what the record does not hold
-                self._log(
-                    Received(
-                        t_ns=message.t_ns,
-                        first_ns=message.first_ns,
-                        offset=len(self.record.received),
-                        length=len(data),
-                        binary=message.binary,
-                    )
-                )
-                self.record.received += data
+                data = self._how.secrets.mask_bytes(message.data)  # nobody sees what the record does not hold
+                self.record.keep(data, message.t_ns, message.first_ns, message.binary)
+                self._interpreting = True
                 await self._interpret(transport, data, message.t_ns)
+                self._interpreting = False
                 count += 1
                 if count % _MESSAGES_PER_BREATH == 0:
                     await asyncio.sleep(0)  # a burst of messages must not hold up the frames that are due
@@ -373,6 +405,21 @@ class Dialogue:
             self._log(closed_event(self._lost, self._clock.now_ns(), self._how.secrets))
         self._ready.set()
         self._news.set()
+
+    def _take_more_audio(self, data: bytes, t_ns: int, first_ns: int, binary: bool) -> bool:
+        """Nearly all messages are more audio of a reply that is heard already: they wake nobody and are not decoded."""
+        if self._interpreting:
+            return False
+        more = self._interpreter.more_audio(data)
+        if more is None:
+            return False
+        reply = self._tracker.replies.get(more[0])
+        if reply is None or reply.first_audio_ns is None:
+            return False
+        self.record.keep(self._how.secrets.mask_bytes(data), t_ns, first_ns, binary)
+        self._tracker.last_message_ns = t_ns
+        reply.hear(more[1], t_ns, self._dialect.rate_hz)
+        return True
 
     async def _interpret(self, transport: Transport, data: bytes, t_ns: int) -> None:
         self._tracker.last_message_ns = t_ns
@@ -384,7 +431,7 @@ class Dialogue:
             if not isinstance(event, _NO_NEWS):
                 self._news.set()
             if isinstance(event, ReplyText):
-                self._guard.heard(event.reply, event.text, len(self.record.received) - len(data), len(data))
+                self._guard.heard(event.reply, event.text)
             if self._ready.is_set():
                 self._tracker.apply(event, t_ns)
             else:

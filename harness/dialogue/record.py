@@ -26,7 +26,7 @@ from sessions.errors import (
     PeerError,
     TransportError,
 )
-from sessions.events import AnyEvent, Closed, Connected
+from sessions.events import AnyEvent, Closed, Connected, Received
 from sessions.runs import Limits
 from sessions.secrets import Secrets
 
@@ -48,11 +48,25 @@ class Record:
     """What a dialogue leaves behind. error: why it could not be set up, or ended early · gave_up: outcomes of turns."""
 
     events: list[AnyEvent] = field(default_factory=list)
-    received: bytearray = field(default_factory=bytearray)
+    messages: list[bytes] = field(default_factory=list)
+    """Each inbound message as it may be kept."""
+    received_bytes: int = 0
     completed: bool = False
     set_up: bool = False
     error: DuologueError | None = None
     gave_up: list[str] = field(default_factory=list)
+
+    @property
+    def received(self) -> bytes:
+        """All that came, as it stands in `received.bin`."""
+        return b"".join(self.messages)
+
+    def keep(self, data: bytes, t_ns: int, first_ns: int, binary: bool) -> None:
+        """Log a message and keep it. data: secrets masked."""
+        offset = self.received_bytes
+        self.events.append(Received(t_ns=t_ns, first_ns=first_ns, offset=offset, length=len(data), binary=binary))
+        self.messages.append(data)
+        self.received_bytes = offset + len(data)
 
     def log(self) -> list[AnyEvent]:
         """The events in the order of their instants (a message is logged when it is read, after it came)."""

@@ -12,22 +12,21 @@ from sessions.secrets import Secrets
 @dataclass(frozen=True, slots=True)
 class _Piece:
     text: str
-    offset: int
-    length: int
+    message: int
 
 
 @dataclass(slots=True)
 class TextGuard:
-    """Watches each reply's text as it comes, and blanks in `received` the pieces that together say a secret."""
+    """Watches each reply's text as it comes, and blanks in `messages` the pieces that together say a secret."""
 
     secrets: Secrets
-    received: bytearray
+    messages: list[bytes]
     _recent: dict[str, list[_Piece]] = field(default_factory=dict)
 
-    def heard(self, reply: str, text: str, offset: int, length: int) -> None:
-        """`text` came in the message of `length` bytes at `offset`."""
+    def heard(self, reply: str, text: str) -> None:
+        """`text` came in the last of `messages`."""
         pieces = self._recent.setdefault(reply, [])
-        pieces.append(_Piece(text, offset, length))
+        pieces.append(_Piece(text, len(self.messages) - 1))
         if self.secrets.within("".join(piece.text for piece in pieces)):
             for piece in pieces:
                 self._blank(piece)
@@ -38,12 +37,12 @@ class TextGuard:
 
     def _blank(self, piece: _Piece) -> None:
         """Stars for the piece's text. The message keeps its length: JSON may end in spaces."""
-        until = piece.offset + piece.length
-        message = _starred(json.loads(bytes(self.received[piece.offset : until])), piece.text)
+        data = self.messages[piece.message]
+        message = _starred(json.loads(data), piece.text)
         raw = json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
-        if len(raw) > piece.length:
+        if len(raw) > len(data):
             raw = b"{}"
-        self.received[piece.offset : until] = raw.ljust(piece.length)
+        self.messages[piece.message] = raw.ljust(len(data))
 
 
 def _starred(value: Any, text: str) -> Any:
