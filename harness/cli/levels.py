@@ -42,7 +42,8 @@ def measure_levels(secrets: Secrets, ask: Ask, access: Access, options: dict[str
 
     def hold(sessions: int) -> FinishedRun | None:
         level = _at_level(ask, Load(sessions=sessions, ramp_s=options["ramp"] or 0.0, **more))
-        return _hold(secrets, level, access, place, quiet=as_json, check_clock=not options["no_calibration"])
+        check_clock, prometheus = not options["no_calibration"], options["prometheus"]
+        return _hold(secrets, level, access, place, quiet=as_json, check_clock=check_clock, prometheus=prometheus)
 
     ladder = Ladder(place, secrets.mask_url(ask.target), slos, hold)
     found = ladder.sweep(levels) if levels else ladder.search(most)
@@ -82,7 +83,7 @@ def _at_level(ask: Ask, load: Load) -> Ask:
 
 
 def _hold(
-    secrets: Secrets, ask: Ask, access: Access, place: Path, *, quiet: bool, check_clock: bool
+    secrets: Secrets, ask: Ask, access: Access, place: Path, *, quiet: bool, check_clock: bool, prometheus: str
 ) -> FinishedRun | None:
     """One level's run. None when the user stopped it; what was done stays, and can be resumed."""
     from harness.results.finish import finish_run
@@ -94,7 +95,7 @@ def _hold(
     run = begin_run(ask, secrets, place / f"sessions-{sessions:04d}", "measure")
     try:
         with run.locked():
-            if not perform(run, access, quiet=quiet, check_clock=check_clock):
+            if not perform(run, access, quiet=quiet, check_clock=check_clock, prometheus=prometheus):
                 return finish_run(run)
     except DuologueError:
         run.discard()

@@ -39,6 +39,7 @@ _OPTIONS = (
     ),
     click.option("--seed", type=int, metavar="N", help="Of the arrivals, and of drawn pauses.  [default: 1]"),
     click.option("--duration", metavar="SPAN", help="Begin whole rounds for 90s, 30m or 2h, in place of --repeat."),
+    click.option("--prometheus", metavar="[HOST:]PORT", default="", help="Serve /metrics there while the run goes on."),
     click.option("--sweep", metavar="1,2,4,…", help="A run for each number of sessions; --repeat is per session."),
     click.option(
         "--slo",

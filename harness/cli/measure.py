@@ -14,7 +14,7 @@ from harness.cli.load_options import load_of, load_options
 from harness.cli.resuming import refuse_changes
 from harness.cli.several_options import kind_of, several_options
 from harness.cli.sharing import check_sharing, shard_of, sharing_options
-from sessions.errors import DuologueError
+from sessions.errors import DuologueError, SetupError
 from sessions.secrets import Secrets
 
 
@@ -29,7 +29,7 @@ class _Limit(click.FloatRange):
 
 
 LIMIT = _Limit(0, 1e6, min_open=True)
-_MAY_COME_WITH_RESUME = frozenset({"headers", "api_key_env", "no_calibration"})
+_MAY_COME_WITH_RESUME = frozenset({"headers", "api_key_env", "no_calibration", "prometheus"})
 
 _EXAMPLES = """
 \b
@@ -118,6 +118,8 @@ def measure(secrets: Secrets, /, targets: tuple[str, ...], resume: Path | None, 
     from harness.runs.measuring import begin_run, measure_run
 
     kind = kind_of(targets, options, resume)
+    if options["prometheus"] and kind != "single":
+        raise SetupError(f"--prometheus does not go with --{kind}", "Leave one out")
     if kind == "interleave":
         from harness.cli.interleave import measure_interleaved
 
@@ -148,7 +150,8 @@ def measure(secrets: Secrets, /, targets: tuple[str, ...], resume: Path | None, 
         return measure_trials(ask, access, place, options["trials"], as_json=as_json, check_clock=check_clock)
     run = run or begin_run(ask, secrets, options["out"], "measure")
     try:
-        return measure_run(run, access, as_json=as_json, check_clock=check_clock)
+        watched = options["prometheus"]
+        return measure_run(run, access, as_json=as_json, check_clock=check_clock, prometheus=watched)
     except DuologueError:
         if resume is None:  # no session came about: the next try may have the same --out
             run.discard()

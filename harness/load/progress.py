@@ -79,7 +79,7 @@ class LoadProgress(Watcher):
                 click.echo(text, err=True)
 
     def line(self) -> str:
-        """Sessions, failed turns by kind, first packet and sends now, this process's CPU, what is left."""
+        """Sessions, failed turns by kind, first packet and sends now, CPU, what is left."""
         live = self.live
         done = live.already_done + live.ended
         of = "" if live.total is None else f"/{live.total}"

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import re
 import signal
+import socket
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
@@ -17,6 +18,7 @@ import msgspec
 from clients.transports.websocket import address_of
 from harness import exits
 from harness.load.progress import LoadProgress
+from harness.load.prometheus import address, listen, serving
 from harness.network.reflecting import reflecting
 from harness.runs.clock_checks import ClockChecks
 from harness.runs.floor import timing_floor
@@ -56,27 +58,35 @@ def default_place(kind: str) -> Path:
 
 
 def measure_run(
-    run: RunFolder, access: Access, *, command: str = "measure", as_json: bool = False, check_clock: bool = True
+    run: RunFolder,
+    access: Access,
+    *,
+    command: str = "measure",
+    as_json: bool = False,
+    check_clock: bool = True,
+    prometheus: str = "",
 ) -> int:
     """Perform what is left of `run`, derive everything, print the table. The command's exit code.
 
     command: the one that goes on with this run, when it is interrupted · check_clock: before and after it, where
-    anything is left to perform.
+    anything is left to perform · prometheus: where its metrics are served meanwhile, [HOST:]PORT, "" for nowhere.
     """
     go_on = f"Go on with: duologue {command} --resume {run.path}"
     with run.locked():
-        interrupted = perform(run, access, quiet=as_json and not sys.stderr.isatty(), check_clock=check_clock)
+        quiet = as_json and not sys.stderr.isatty()
+        interrupted = perform(run, access, quiet=quiet, check_clock=check_clock, prometheus=prometheus)
         if interrupted and not run.journal():
             click.echo(f"interrupted before any dialogue was done. {go_on}", err=True)
             return exits.INTERRUPTED
         return tell_run(run, go_on, interrupted=interrupted, as_json=as_json)
 
 
-def perform(run: RunFolder, access: Access, *, quiet: bool, check_clock: bool) -> bool:
+def perform(run: RunFolder, access: Access, *, quiet: bool, check_clock: bool, prometheus: str = "") -> bool:
     """Perform what is left of `run`, which is locked; whether the user interrupted it."""
     clock = TimerWheel(MonotonicClock())
     crew = Crew(run, access, clock) if run.plan.workers > 1 else None
-    many = crew is not None or run.plan.load != Load()
+    many = crew is not None or run.plan.load != Load() or bool(prometheus)
+    endpoint = listen(prometheus) if prometheus else None
     left = remaining(run)
     time_left_s = left.time_s if run.plan.load.duration_s and planned(run.plan) is None else None
     progress = (
@@ -95,11 +105,15 @@ def perform(run: RunFolder, access: Access, *, quiet: bool, check_clock: bool) -
     try:
         checks.before()
         work = crew.perform(progress) if crew else perform_run(run, access, clock, progress)
+        if endpoint is not None and isinstance(progress, LoadProgress):
+            work = _served(endpoint, progress, work, quiet=quiet)
         run_timed(_until_stopped(run, access, clock, work))
     except (KeyboardInterrupt, asyncio.CancelledError):
         interrupted = True
     finally:
         progress.close()
+        if endpoint is not None:
+            endpoint.close()
     if not interrupted or run.journal():
         checks.after(interrupted=interrupted)
     return interrupted
@@ -111,6 +125,16 @@ async def _until_stopped(run: RunFolder, access: Access, clock: Clock, work: Cor
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     async with reflecting(run.path, run.plan.reflector, clock, access.secrets, _say):
+        await work
+
+
+async def _served(
+    endpoint: socket.socket, progress: LoadProgress, work: Coroutine[Any, Any, None], *, quiet: bool
+) -> None:
+    """Perform `work` while the metrics of the run can be read."""
+    if not quiet:
+        _say(f"metrics: {address(endpoint)}")
+    async with serving(endpoint, progress.live):
         await work
 
 
