@@ -71,6 +71,68 @@ def test_who_is_cancelled_leaves_no_timer_behind() -> None:
     assert run_virtual(make) == (9 * NS_PER_MS, 0)
 
 
+def test_steps_are_made_at_their_instants_without_a_task_waking() -> None:
+    async def make(clock: VirtualClock) -> tuple[list[int], int]:
+        wheel = TimerWheel(clock)
+        start_ns = clock.now_ns()
+        made: list[int] = []
+
+        def step() -> int | None:
+            made.append(clock.now_ns() - start_ns)
+            return start_ns + len(made) * 20 * NS_PER_MS + 7 if len(made) < 4 else None
+
+        await wheel.run_steps(start_ns, step)
+        return made, clock.now_ns() - start_ns
+
+    made, over_ns = run_virtual(make)
+    assert made == [0, 20 * NS_PER_MS + 7, 40 * NS_PER_MS + 7, 60 * NS_PER_MS + 7]
+    assert over_ns == made[-1]
+
+
+def test_a_step_that_fails_fails_alone() -> None:
+    async def make(clock: VirtualClock) -> tuple[str, int]:
+        wheel = TimerWheel(clock)
+        due_ns = clock.now_ns() + NS_PER_MS
+        made = []
+
+        def fails() -> int | None:
+            raise ValueError("mine")
+
+        def goes_on() -> int | None:
+            made.append(clock.now_ns())
+            return clock.now_ns() + NS_PER_MS if len(made) < 5 else None
+
+        others = asyncio.create_task(wheel.run_steps(due_ns, goes_on))
+        try:
+            await wheel.run_steps(due_ns, fails)
+        except ValueError as error:
+            said = str(error)
+        await others
+        return said, len(made)
+
+    assert run_virtual(make) == ("mine", 5)
+
+
+def test_no_step_after_a_cancellation() -> None:
+    async def make(clock: VirtualClock) -> int:
+        wheel = TimerWheel(clock)
+        made = []
+
+        def step() -> int | None:
+            made.append(clock.now_ns())
+            return clock.now_ns() + NS_PER_MS
+
+        task = asyncio.create_task(wheel.run_steps(clock.now_ns(), step))
+        await wheel.sleep_until_ns(clock.now_ns() + 3 * NS_PER_MS)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        count = len(made)
+        await clock.sleep_until_ns(clock.now_ns() + NS_PER_S)
+        return len(made) - count
+
+    assert run_virtual(make) == 0
+
+
 @pytest.mark.parametrize("loop_factory", [asyncio.SelectorEventLoop, uvloop.new_event_loop])
 def test_nobody_wakes_early_on_a_real_loop(loop_factory: object) -> None:
     """O01: uvloop calls up to a millisecond before the instant that was asked for."""
