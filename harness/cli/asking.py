@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sessions.errors import SetupError
@@ -11,6 +12,7 @@ from sessions.secrets import Secrets
 
 if TYPE_CHECKING:
     from harness.runs.planning import Ask
+    from sessions.runs import RunFolder
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
@@ -104,3 +106,15 @@ def dialled(protocol: str, target: str) -> str:
     from sessions.tables import load
 
     return str(load(CLIENTS, protocol, "protocol").url(target))
+
+
+def resumed(secrets: Secrets, folder: Path, target: str | None) -> tuple[RunFolder, str]:
+    """The run in `folder` and its full address, which may have to be given again. Raises `SetupError`."""
+    from sessions.runs import RunFolder
+
+    run = RunFolder.open(folder)
+    if target is not None and secrets.mask_url(dialled(run.plan.protocol, target)) != run.plan.target:
+        raise SetupError(f"the run {folder} measures {run.plan.target}", "Resume it without a target, or with that one")
+    if target is None and "***" in run.plan.target:
+        raise SetupError("the run's address held a secret, which is not written down", "Give the target again")
+    return run, target or run.plan.target

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
-
-if TYPE_CHECKING:
-    from harness.compare.side import Side
 
 
 @click.command()
@@ -30,27 +26,20 @@ def compare(a: Path, b: Path, metrics: tuple[str, ...], allowed: tuple[str, ...]
     """
     import msgspec
 
-    from harness.compare.compare import compare_runs
+    from harness.compare.compare import compare_runs, usual_metrics
     from harness.compare.screen import print_comparison
     from harness.compare.side import read_side
     from harness.compare.slo import ATTEMPTS, known_metric
     from harness.report.table import Screen
-    from harness.report.wording import ROWS, words_for
     from sessions.errors import SetupError
 
     names = list(dict.fromkeys(known_metric(name, "--metric") for name in metrics))
     if counted := [name for name in names if name in ATTEMPTS]:
         raise SetupError(f"--metric {counted[0]}: attempts are always compared", "Leave it out")
     sides = read_side(a), read_side(b)
-    if not names:
-        names = [name for name in ROWS if not words_for(name).behind and any(_has(side, name) for side in sides)]
-    compared = compare_runs(*sides, names, allowed)
+    compared = compare_runs(*sides, names or usual_metrics(sides), allowed)
     if as_json:
         click.echo(msgspec.json.encode(compared).decode())
     else:
         print_comparison(compared, Screen())
     return 0
-
-
-def _has(side: Side, metric: str) -> bool:
-    return any(side.values(metric).values())

@@ -8,7 +8,7 @@ import msgspec
 
 from harness.compare.fit import judged_fit, remarks
 from harness.compare.side import Performed, Side, values_of
-from harness.report.wording import digits_for, number, plural
+from harness.report.wording import ROWS, digits_for, number, plural, words_for
 from metrics.comparison import Comparison, Difference, compare_clustered, compare_paired, rate_difference
 from metrics.table import metric
 
@@ -42,7 +42,10 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """pairing: how, and why · allowed: field → what differs there, allowed by name · remarks: what else differs."""
+    """pairing: how, and why · allowed: field → what differs there, allowed by name · remarks: what else differs.
+
+    bounds: how far the latencies of each may be off, in sentences.
+    """
 
     a: ComparedSide
     b: ComparedSide
@@ -51,6 +54,7 @@ class Compared(msgspec.Struct, frozen=True):
     allowed: dict[str, str]
     remarks: list[str]
     warnings: list[str]
+    bounds: list[str] = []
     version: int = COMPARISON_VERSION
 
 
@@ -80,7 +84,15 @@ def compare_runs(a: Side, b: Side, metrics: Sequence[str], allowed: Sequence[str
         allowed=known,
         remarks=[*remarks(a.plan, b.plan), *([_CHANCE] if any(map(_has_interval, rows)) else [])],
         warnings=_warnings(a, b),
+        bounds=_bounds(a, b, "speech_end" not in known),
     )
+
+
+def usual_metrics(sides: Sequence[Side]) -> list[str]:
+    """The rows of a comparison for which nobody named any: those that everybody asks for and a side has."""
+    return [
+        name for name in ROWS if not words_for(name).behind and any(any(side.values(name).values()) for side in sides)
+    ]
 
 
 def partners(a: Side, b: Side) -> list[tuple[Performed, Performed]] | None:
@@ -163,6 +175,17 @@ def _side(side: Side) -> ComparedSide:
         invalid=attempts.invalid,
         failed=attempts.failed,
     )
+
+
+def _bounds(a: Side, b: Side, same_ends: bool) -> list[str]:
+    """Told once where it is the same for both. same_ends: of each clip, as `fit` found it."""
+    told = [(name, line) for name, side in _both(a, b) for line in (side.clock_bound(), *side.speech_end_bounds())]
+    lines = [line for _, line in told]
+    shared = [line for line in dict.fromkeys(lines) if lines.count(line) == 2]
+    own = [f"{name}: {line}" for name, line in told if line not in shared]
+    ends = a.speech_end_bounds()
+    cancels = " The ends are the same in A and B, so it is in no difference." if same_ends else ""
+    return [*own, *(f"{line}{cancels if line in ends else ''}" for line in shared)]
 
 
 def _warnings(a: Side, b: Side) -> list[str]:

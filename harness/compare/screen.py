@@ -23,7 +23,7 @@ def print_comparison(compared: Compared, console: Console) -> None:
         console.print(Text(f"   {_attempts(side)}", style="dim"))
     footnotes = Footnotes()
     console.print(Padding(_table(compared, footnotes), (1, 0)), highlight=False)
-    for line in footnotes.lines():
+    for line in (*footnotes.lines(), *compared.bounds):
         console.print(Text(one_line(line), style="dim"), highlight=False)
     console.print()
     for row in compared.rows:

@@ -6,7 +6,11 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.calibrate.bound import bound_line, bound_of, read_parts
+from harness.report.summary import speech_end_bounds
+from harness.report.wording import speech_end_bound
 from harness.results.derive import derive
+from harness.results.finish import FinishedRun
 from metrics.result import TurnResult, Value
 from metrics.turns import measure_conversation
 from sessions.errors import SetupError
@@ -53,6 +57,15 @@ class Side:
         """Dialogue id → the metric's values over its completed turns that have one."""
         return {dialogue.id: list(values_of(dialogue, metric).values()) for dialogue in self.dialogues}
 
+    def clock_bound(self) -> str:
+        """How far its latencies may be off by this machine's clock, in a sentence."""
+        return bound_line(bound_of(read_parts(self.path), self.plan.limits.lateness_ms))
+
+    def speech_end_bounds(self) -> list[str]:
+        """How far its latencies may be off by who found the ends of speech, in sentences."""
+        methods = speech_end_bounds(turn for dialogue in self.dialogues for turn in dialogue.turns)
+        return [f"{speech_end_bound(*item)}." for item in methods.items()]
+
 
 def values_of(dialogue: Performed, metric: str) -> dict[int, float]:
     """Turn → value, of the completed turns that have one."""
@@ -62,6 +75,12 @@ def values_of(dialogue: Performed, metric: str) -> dict[int, float]:
         if turn.turn_class == "completed" and isinstance(measured, Value):
             found[turn.turn] = measured.value
     return found
+
+
+def side_of(run: RunFolder, finished: FinishedRun) -> Side:
+    """A run that was just finished, from what is known of it already."""
+    counted = [one for one in finished.dialogues if one.completed and not one.warmup]
+    return Side(run.path, run.plan, [Performed(one.id, one.script, one.turns) for one in counted])
 
 
 def read_side(path: Path) -> Side:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import msgspec
 
+from harness.calibrate.bound import Bound
 from harness.compare.slo import Slo
 from harness.load.search import highest_that_holds
-from harness.report.summary import Summary
+from harness.report.summary import SpeechEndBound, Summary
 from harness.results.dialogue_result import DialogueResult
 from harness.results.finish import FinishedRun
 from metrics.result import Value
@@ -26,7 +27,8 @@ HoldLevel = Callable[[int], FinishedRun | None]
 
 class Level(msgspec.Struct, frozen=True):
     """One level. figures: measure → p50, p95, max over completed turns, those that can be told · held: by every
-    objective; None where none was given · why: one line for each objective."""
+    objective; None where none was given · why: one line for each objective · clock, speech_end_bounds: how far its
+    latencies may be off (harness/report/summary.py)."""
 
     sessions: int
     run: str
@@ -37,6 +39,8 @@ class Level(msgspec.Struct, frozen=True):
     figures: dict[str, dict[str, float]]
     held: bool | None = None
     why: list[str] = []
+    clock: Bound | None = None
+    speech_end_bounds: dict[str, SpeechEndBound | None] = {}
 
 
 class Levels(msgspec.Struct, frozen=True):
@@ -109,6 +113,8 @@ class Ladder:
             figures=_figures(summary),
             held=held,
             why=why,
+            clock=summary.clock,
+            speech_end_bounds=summary.speech_end_bounds,
         )
         self._levels.append(level)
         self._keep(None)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.load.levels import SHOWN, Levels
-from harness.report.wording import DASH, clean, number, plural, words_for
+from harness.calibrate.bound import bound_line
+from harness.load.levels import SHOWN, Level, Levels
+from harness.report.wording import DASH, clean, number, plural, speech_end_bound, words_for
 
 
 def print_levels(found: Levels, console: Console) -> None:
@@ -30,6 +33,8 @@ def print_levels(found: Levels, console: Console) -> None:
             cells.append({True: "yes", False: "no", None: "?"}[level.held])
         table.add_row(*cells)
     console.print(table, highlight=False)
+    for line in _bounds(found.levels):
+        console.print(Text(clean(line), style="dim"), highlight=False)
     for level in sorted(found.levels, key=lambda level: level.sessions):
         if level.why:
             console.print(Text(f"{plural(level.sessions, 'session')}: {clean('; '.join(level.why))}"), highlight=False)
@@ -38,3 +43,21 @@ def print_levels(found: Levels, console: Console) -> None:
         answer = plural(found.highest, "session") if found.highest else "not even 1 session"
         console.print(Text(f"\nThe most that hold {asked}: {answer}.", style="bold"), highlight=False)
     console.print()
+
+
+def _bounds(levels: Sequence[Level]) -> Iterator[str]:
+    """How far the latencies of each level may be off."""
+    told = [
+        f"±{number(level.clock.within_ms, 2)} ms with {plural(level.sessions, 'session')}"
+        for level in sorted(levels, key=lambda level: level.sessions)
+        if level.clock is not None and level.clock.within_ms is not None
+    ]
+    if told:
+        yield f"Latencies are within {', '.join(told)} of the truth (95 % of the checks before and after; all where they are below 20)."
+    if len(told) < len(levels):
+        yield bound_line(None) if not told else "No check of the other levels was on time."
+    for level in levels:
+        for warning in level.clock.warnings if level.clock else ():
+            yield f"{plural(level.sessions, 'session')}: {warning}"
+    methods = {method: bound for level in levels for method, bound in level.speech_end_bounds.items()}
+    yield from (speech_end_bound(*item) for item in methods.items())

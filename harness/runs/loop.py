@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import importlib.util
+import signal
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -27,3 +28,11 @@ def run_timed(main: Coroutine[Any, Any, T]) -> T:
     """As `asyncio.run`, on that loop."""
     with asyncio.Runner(loop_factory=new_loop) as runner:
         return runner.run(main)
+
+
+async def until_stopped(work: Coroutine[Any, Any, T]) -> T:
+    """Await `work`; SIGTERM stops it as Ctrl-C does."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await work
