@@ -5,20 +5,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
 
+from clients.dialect import SessionOptions
+from clients.openai_realtime import OpenAIRealtime
 from clients.transports.websocket import WebSocketTransport, open_websocket
-from harness.network.pings import APART_NS, PERIOD_NS, Pings
+from harness.dialogue.perform import Dialogue
+from harness.dialogue.record import Performance
+from harness.network.pings import APART_NS, BURST, PERIOD_NS, Pings
 from harness.network.trips import trips_of
 from sessions.clock import NS_PER_MS, NS_PER_S, MonotonicClock, TimerWheel
 from sessions.events import AnyEvent, Connected, Pinged, Ponged, TurnStarted, encode_log, read_log
+from sessions.runs import Limits
 from sessions.secrets import Secrets
-from tests.peers import MemoryTransport
+from tests.dialogues import utterance
+from tests.peers import MemoryTransport, Wire, audio, created, done, greet, in_memory, request, sleep_ms, tone
 from tests.virtual_time import VirtualClock, run_virtual
 
 CLOCK = MonotonicClock()
@@ -49,15 +54,74 @@ def test_a_process_with_many_connections_sends_fifty_pings_a_second_at_most() ->
         transports = [MemoryTransport(clock) for _ in range(400)]
         for transport in transports:
             pings.join(transport, events.append)
-        await clock.sleep_until_ns(clock.now_ns() + 8 * NS_PER_S + NS_PER_MS)
+        began_ns = clock.now_ns()
+        await clock.sleep_until_ns(began_ns + 8 * NS_PER_S + NS_PER_MS)
         for transport in transports:
             await pings.leave(transport)
         sent_ns = [event.t_ns for event in events if isinstance(event, Pinged)]
-        assert min(b - a for a, b in pairwise(sent_ns)) == APART_NS
+        assert sent_ns[:BURST] == [began_ns] * BURST
+        assert sent_ns[BURST:] == [began_ns + k * APART_NS for k in range(BURST, 401)], "made up for, then even"
         assert {len(transport.pings) for transport in transports} == {1, 2}, "each in its turn"
-        assert sum(len(transport.pings) for transport in transports) == 401
 
     run_virtual(hold)
+
+
+def test_connections_that_come_like_a_load_s_are_each_pinged_as_they_come() -> None:
+    async def hold(clock: VirtualClock) -> None:
+        pings = Pings(TimerWheel(clock))
+        transports = []
+        for k in range(100):
+            transports.append(MemoryTransport(clock))
+            pings.join(transports[k], lambda event: None)
+            assert len(transports[k].pings) == 1
+            await clock.sleep_until_ns(clock.now_ns() + APART_NS)
+        for transport in transports:
+            await pings.leave(transport)
+
+    run_virtual(hold)
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_dialogue_is_the_same_with_pings_and_without(answers: bool) -> None:
+    """Whether or not the peer answers them: no frame is later, nothing arrives at another time."""
+
+    async def peer(wire: Wire) -> None:
+        await greet(wire)
+        for number in range(3):
+            await request(wire)
+            await sleep_ms(wire, 700)
+            await wire.send(created(f"r{number}"))
+            await wire.send(audio(f"r{number}", tone(1500)))
+            await wire.send(done(f"r{number}"))
+
+    def talk(with_pings: bool) -> list[AnyEvent]:
+        async def make(clock: VirtualClock) -> list[AnyEvent]:
+            async with in_memory(peer, clock) as connect:
+
+                async def dial() -> MemoryTransport:
+                    transport = await connect()
+                    transport.answers_pings = answers
+                    return transport
+
+                how = Performance(
+                    dialect=OpenAIRealtime(SessionOptions(turn_detection="manual")),
+                    connect=dial,
+                    clock=clock,
+                    limits=Limits(),
+                    frame_ms=20,
+                    secrets=Secrets(),
+                    pings=Pings(TimerWheel(clock)) if with_pings else None,
+                )
+                return (await Dialogue(how, [utterance()] * 3).perform()).log()
+
+        log: list[AnyEvent] = run_virtual(make)
+        return log
+
+    pinged, plain = talk(True), talk(False)
+    trips = trips_of(pinged)
+    assert trips.before.pings == 1 and trips.during.pings >= 3
+    assert len(trips.during.ping_ms) == (trips.during.pings if answers else 0)
+    assert [one.t_ns for one in pinged if not isinstance(one, Pinged | Ponged)] == [one.t_ns for one in plain]
 
 
 def test_pongs_that_answer_nothing_are_not_logged() -> None:

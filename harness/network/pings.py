@@ -19,7 +19,9 @@ from sessions.events import Pinged, Ponged
 PERIOD_NS = 2 * NS_PER_S
 """Between two pings on one connection, where there are few connections."""
 APART_NS = 20 * NS_PER_MS
-"""Between two pings of a process at least: 50 a second."""
+"""Between two pings of a process, on the average at least: 50 a second."""
+BURST = 10
+"""So many new connections are pinged at once, whatever the average; it is made up for afterwards."""
 _PAYLOAD_BYTES = 8
 
 Log = Callable[[Pinged | Ponged], None]
@@ -57,14 +59,14 @@ class Pings:
         self._clock = clock
         self._members: deque[_Member] = deque()
         self._task: asyncio.Task[None] | None = None
-        self._last_ns: int | None = None
+        self._last_ns = self._spent_until_ns = clock.now_ns()
 
     def join(self, transport: Transport, log: Log) -> None:
         """Ping `transport`, which has just come to stand, now and from time to time; tell `log`."""
         member = _Member(transport, log)
         transport.tell_pongs(member.pong)
         self._members.append(member)
-        if self._last_ns is None or self._clock.now_ns() - self._last_ns >= APART_NS:
+        if self._spent_until_ns - self._clock.now_ns() <= (BURST - 1) * APART_NS:
             self._ping(member)
         else:
             self._members.rotate(1)  # it is the next one
@@ -81,11 +83,12 @@ class Pings:
 
     async def _go_round(self) -> None:
         while True:
-            apart_ns = max(APART_NS, PERIOD_NS // len(self._members))
-            await self._clock.sleep_until_ns((self._last_ns or self._clock.now_ns()) + apart_ns)
+            due_ns = max(self._last_ns + PERIOD_NS // len(self._members), self._spent_until_ns)
+            await self._clock.sleep_until_ns(due_ns)
             self._ping(self._members[0])
             self._members.rotate(-1)
 
     def _ping(self, member: _Member) -> None:
-        self._last_ns = self._clock.now_ns()
+        self._last_ns = now_ns = self._clock.now_ns()
+        self._spent_until_ns = max(self._spent_until_ns, now_ns) + APART_NS
         member.ping()
