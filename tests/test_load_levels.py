@@ -96,7 +96,9 @@ async def test_the_command_prints_levels_and_keeps_each_run(tmp_path: Path) -> N
         again = await run_command("measure", url, "--audio", str(clip), "--sweep", "1,3", "--out", str(out))
     assert again.code == 2 and "already holds levels" in again.err
     assert "sessions" in ran.out and "voice-to-voice" in ran.out
-    assert max(len(line) for line in ran.out.splitlines() if "report" not in line) <= 80
+    table, _, below = ran.out.partition("The clock was not checked beside this run.")
+    assert max(len(line) for line in table.splitlines()) <= 80
+    assert "speech end by speech_end/energy-1: itself off by p50" in below
     kept = json.loads((out / "levels.json").read_text())
     assert [level["turns"] for level in kept["levels"]] == [1, 3]
     assert RunFolder.open(out / "sessions-0003").plan.load == Load(sessions=3)

@@ -53,7 +53,8 @@ def _bounds(levels: Sequence[Level]) -> Iterator[str]:
         if level.clock is not None and level.clock.within_ms is not None
     ]
     if told:
-        yield f"Latencies are within {', '.join(told)} of the truth (95 % of the checks before and after; all where they are below 20)."
+        share = "95 % of the checks before and after; all where they are below 20"
+        yield f"Latencies are within {', '.join(told)} of the truth ({share})."
     if len(told) < len(levels):
         yield bound_line(None) if not told else "No check of the other levels was on time."
     for level in levels:
