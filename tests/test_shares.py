@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.calibrate.bound import Check, Part, bound_of
 from harness.cli.sharing import check_sharing, shard_of
 from harness.dialogue.record import Record
 from harness.dialogue.tracker import LiveReply, LiveTurn, Tracker
 from harness.load.drive import STEP_NS, drive
+from harness.runs.losses import Loss, add_losses, read_losses, still_lost
 from harness.workers.messages import Over, TurnOver, from_worker, line
 from sessions.clock import NS_PER_MS, NS_PER_S, TimerWheel
-from sessions.errors import SetupError
+from sessions.errors import BadFile, SetupError
 from sessions.runs import Load, Share
+from tests.run_samples import plan
 from tests.virtual_time import VirtualClock, run_virtual
 
 BEGAN_NS = 5 * NS_PER_S
@@ -132,3 +136,38 @@ def test_shards_count_from_one() -> None:
 def test_more_hands_than_work_are_refused(shard: Share, workers: int, load: Load, dialogues: int, says: str) -> None:
     with pytest.raises(SetupError, match=says):
         check_sharing(shard, workers, load, dialogues)
+
+
+def check(*errors_ms: float, invalid: int = 0) -> Check:
+    return Check("2026-01-01T00:00:00", errors_ms=list(errors_ms), invalid=invalid)
+
+
+def test_a_merged_run_is_as_good_as_its_worst_part() -> None:
+    good, bad = Part(check(0.1, 0.2), check(0.1), run="a"), Part(check(3.0, -4.0), check(2.0, invalid=1), run="b")
+    merged, alone = bound_of([good, bad], 20.0), bound_of([bad], 20.0)
+    assert merged is not None and alone is not None
+    assert (merged.within_ms, merged.all, merged.invalid) == (4.0, alone.all, 1)
+    assert merged.warnings == [f"b: {warning}" for warning in alone.warnings] != []
+
+
+def test_nothing_is_known_of_a_merged_run_with_a_part_of_which_nothing_is() -> None:
+    unchecked = Part(Check("2026-01-01T00:00:00", problem="this part was run without"), run="b")
+    merged = bound_of([Part(check(0.1), run="a"), unchecked], 20.0)
+    assert merged is not None and merged.within_ms is None
+    assert merged.warnings == ["b: The clock was not checked: this part was run without"]
+
+
+def test_losses_are_kept_until_the_journal_has_them(tmp_path: Path) -> None:
+    asked = plan(3, repeat=4, warmup=1)
+    add_losses(tmp_path, [Loss("worker 2", "was killed by SIGKILL", [0, 2, 4])])
+    add_losses(tmp_path, [])
+    losses = read_losses(tmp_path)
+    first = still_lost(asked, losses, {1, 3})
+    assert (first.dialogues, first.turns) == (2, 6), "the warm-up dialogue is in no count"
+    assert first.reasons == ("worker 2 was killed by SIGKILL; 3 dialogues lost",)
+    last = still_lost(asked, losses, {0, 1, 2, 3, 4})
+    assert (last.dialogues, last.turns) == (0, 0)
+    assert last.reasons == ("worker 2 was killed by SIGKILL; its dialogues were held later",)
+    (tmp_path / "lost.json").write_text("{}")
+    with pytest.raises(BadFile, match=r"lost\.json"):
+        read_losses(tmp_path)

@@ -17,7 +17,7 @@ from sessions.clock import NS_PER_S, Clock
 from sessions.runs import Plan, RunFolder, Share, disk_errors
 
 KEEP_EVERY_NS = 5 * NS_PER_S
-_TIME_SPENT = "time_spent.jsonl"
+TIME_SPENT = "time_spent.jsonl"
 
 
 class _Spent(msgspec.Struct, frozen=True):
@@ -100,7 +100,7 @@ def time_over_ns(run: RunFolder, clock: Clock) -> int | None:
 
 def spent_s(run: RunFolder) -> float:
     """How long the run has been driven, in all starts up to now; a killed one lacks its last few seconds."""
-    file = run.path / _TIME_SPENT
+    file = run.path / TIME_SPENT
     if not file.exists():
         return 0.0
     spent = 0.0
@@ -120,7 +120,7 @@ async def time_kept(run: RunFolder, clock: Clock) -> AsyncIterator[None]:
 
     def note() -> None:
         line = msgspec.json.encode(_Spent(before_s + (clock.now_ns() - began_ns) / NS_PER_S))
-        with disk_errors(run.path / _TIME_SPENT), (run.path / _TIME_SPENT).open("ab") as out:
+        with disk_errors(run.path / TIME_SPENT), (run.path / TIME_SPENT).open("ab") as out:
             out.write(b"\n" + line)  # a torn line before it stays a line of its own
 
     async def keep() -> None:

@@ -66,8 +66,9 @@ class _Worker:
     def tell(self, message: Task | Start | GoOn) -> None:
         """A worker that is gone hears nothing; its end is told elsewhere."""
         assert self.process.stdin is not None
-        with contextlib.suppress(ConnectionError):
-            self.process.stdin.write(line(message))
+        if not self.process.stdin.is_closing():
+            with contextlib.suppress(ConnectionError):
+                self.process.stdin.write(line(message))
 
     def signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -113,8 +114,9 @@ class Crew:
         run, listeners = self._run, []
         self._any_session = bool(run.journal())
         try:
-            for index in range(run.plan.workers):
-                self._workers.append(await self._started(index))
+            of = self._wanted()
+            for index in range(of):
+                self._workers.append(await self._started(index, of))
                 listeners.append(asyncio.create_task(self._listen(self._workers[-1])))
             for worker in self._workers:
                 await worker.stated.wait()
@@ -130,9 +132,14 @@ class Crew:
             self._account()
         self._judge()
 
-    async def _started(self, index: int) -> _Worker:
+    def _wanted(self) -> int:
+        """As many as the plan says, but none without a dialogue to hold."""
+        if self._total is None:
+            return self._run.plan.workers
+        return min(self._run.plan.workers, self._total - len(self._run.journal()))
+
+    async def _started(self, index: int, of: int) -> _Worker:
         run, access = self._run, self._access
-        of = run.plan.workers
         assert run.lock_descriptor is not None
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -229,12 +236,13 @@ class Crew:
     def _judge(self) -> None:
         if self._refusal is not None:
             raise TransportError(self._refusal.what, self._refusal.mend)
-        deaths = [worker for worker in self._workers if worker.why_it_died()]
-        if len(deaths) == len(self._workers) and not self._run.journal():
-            first = deaths[0]
-            raise SetupError(
-                f"no worker lived until a dialogue was done: {first.name} {first.why_it_died()}", "Use --workers 1"
-            )
+        if self._run.journal() or not all(worker.why_it_died() for worker in self._workers):
+            return
+        for worker in self._workers:
+            if worker.failure is not None:
+                raise SetupError(worker.failure.what, worker.failure.mend)
+        died = ", ".join(f"{worker.name} {worker.why_it_died()}" for worker in self._workers)
+        raise SetupError(f"no worker lived until a dialogue was done: {died}")
 
 
 async def _last_words(worker: _Worker) -> None:

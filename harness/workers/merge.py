@@ -13,13 +13,17 @@ from pathlib import Path
 import msgspec
 
 from harness.calibrate.bound import Check, Part, add_part, read_parts
+from harness.network import log as network_log
 from harness.report.wording import one_line, plural
 from harness.runs.losses import Loss, add_losses, read_losses
 from harness.runs.planning import planned, slot_of
+from harness.runs.remaining import TIME_SPENT
 from sessions.errors import SetupError
 from sessions.runs import SIDECAR, JournalLine, MergedPart, Plan, RunFolder, Share, disk_errors, write_atomic
 
 RAW = ("events.jsonl", "received.bin")
+JOINED = (network_log.FILE, TIME_SPENT)
+"""Lines of all pieces, one piece after another: who reads them knows that a run has several stretches."""
 OWN = frozenset({"created", "software", "floor", "shard", "workers", "merged", "api_key_env"})
 """What may differ: where and when a part was performed, not what."""
 _NAMED_AT_MOST = 10
@@ -182,8 +186,20 @@ def _copy(run: RunFolder, pieces: Sequence[Piece]) -> None:
                 run.dialogue(line.id).mkdir()
                 for name in RAW:
                     shutil.copyfile(piece.run.dialogue(line.id) / name, run.dialogue(line.id) / name)
+        for name in JOINED:
+            whole = [line for piece in pieces for line in _whole_lines(piece.run.path / name)]
+            if whole:
+                write_atomic(run.path / name, b"".join(line + b"\n" for line in whole))
         lines = [msgspec.json.encode(line) + b"\n" for piece in pieces for line in piece.lines]
         write_atomic(run.path / "journal.jsonl", b"".join(lines))
+
+
+def _whole_lines(file: Path) -> Iterator[bytes]:
+    """Without those that a kill has torn."""
+    for line in file.read_bytes().split(b"\n") if file.exists() else ():
+        with contextlib.suppress(msgspec.DecodeError):
+            msgspec.json.decode(line)
+            yield line
 
 
 def _keep_losses(run: RunFolder, pieces: Sequence[Piece], missing: Sequence[int]) -> None:
