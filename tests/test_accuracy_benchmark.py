@@ -26,6 +26,8 @@ from servers.speech_model import Stage, UserTurn
 from servers.write_log import WriteLog
 from sessions.clock import NS_PER_MS, MonotonicClock
 
+PEER_FIGURES = [("voicebench", True), ("voice-evals", False), ("speech-to-speech-client", False)]
+"""With whether it has a voice-to-voice of its own."""
 PEERS = Path(plain_script.__file__).parent
 
 
@@ -131,15 +133,19 @@ async def test_the_plain_script_measures_replies_that_the_log_knows(
 
 @pytest.mark.peer
 @pytest.mark.sockets
-@pytest.mark.parametrize(("peer", "both"), [("voicebench", True), ("voice-evals", False)])
+@pytest.mark.parametrize(("peer", "both"), PEER_FIGURES)
 async def test_a_peer_reports_on_replies_that_the_log_knows(
     place: Path, monkeypatch: pytest.MonkeyPatch, peer: str, both: bool
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     python = await asyncio.to_thread(interpreter_for, peer)
-    driver = PEERS / f"drive_{peer.replace('-', '_')}.py"
+    driver = PEERS / f"drive_{peer.removesuffix('-client').replace('-', '_')}.py"
+    clips = place / "clips"
+    if peer == "speech-to-speech-client":
+        clips = place / "clips-16000"
+        write_clips(clips, 16_000)
     async with metronome(place, peer, monkeypatch) as url:
-        command = [str(python), "-I", str(driver), url, str(place / "clips"), "2", "3", "here"]
+        command = [str(python), "-I", str(driver), url, str(clips), "2", "3", "here"]
         ran = await asyncio.to_thread(subprocess.run, command, capture_output=True, timeout=60)
     assert ran.returncode == 0, ran.stderr.decode()
     reported = msgspec.json.decode(ran.stdout, type=list[Reported])

@@ -4,7 +4,7 @@ The metronome runs as a process of its own and logs the instant of every write o
 the user's last speech sample arrived. Each client holds dialogues with it in its own wire protocol, alone and 50 at
 once, in alternation; its figures are judged by its own definitions and by ours (docs/accuracy.md).
 
-    python -m benchmarks.accuracy            about 8 minutes, on a machine with nothing else to do
+    python -m benchmarks.accuracy            about 9 minutes, on a machine with nothing else to do
     python -m benchmarks.accuracy --quick    about 2 minutes
 """
 
@@ -14,7 +14,7 @@ import contextlib
 import os
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -22,7 +22,7 @@ import msgspec
 
 from benchmarks.accuracy.arms import ARMS, OURS, Job, server
 from benchmarks.accuracy.floor import floor_ms
-from benchmarks.accuracy.material import REPLIES, Reported, write_behaviour, write_clips
+from benchmarks.accuracy.material import RATE_HZ, REPLIES, Reported, write_behaviour, write_clips
 from benchmarks.accuracy.table import WITH_LATE, tell_block, tell_floor, tell_not_driven
 from benchmarks.accuracy.truth import Found, Truth, judge, read_truth
 from harness.runs.loop import loop_name
@@ -42,7 +42,7 @@ class Size:
     turns: int
 
 
-FULL = (Size(1, 3, 6 * REPLIES), Size(MANY, 2, REPLIES))
+FULL = (Size(1, 3, 34), Size(MANY, 2, REPLIES))
 QUICK = (Size(1, 1, 2 * REPLIES), Size(MANY, 1, REPLIES // 2))
 
 Reports = dict[tuple[int, str], list[Reported]]
@@ -55,7 +55,9 @@ def main(quick: bool) -> None:
     sizes = QUICK if quick else FULL
     with tempfile.TemporaryDirectory(prefix="duologue-accuracy-") as scratch:
         place = Path(scratch)
-        write_clips(place / "clips")
+        clips = {rate_hz: place / f"clips-{rate_hz}" for rate_hz in (RATE_HZ, 16_000)}
+        for rate_hz, folder in clips.items():
+            write_clips(folder, rate_hz)
         behaviour = write_behaviour(place)
         before = _load()
         reports: Reports = {}
@@ -64,7 +66,7 @@ def main(quick: bool) -> None:
         with contextlib.ExitStack() as servers:
             urls = {front: servers.enter_context(server(front, behaviour, log)) for front, log in fronts.items()}
             for size in sizes:
-                _perform(size, place, urls, reports, failed)
+                _perform(size, Job("", place, clips, size.streams, size.turns + 1, ""), urls, reports, failed)
         truths = {front: read_truth(log, load_behaviour(behaviour)) for front, log in fronts.items()}
     floor = floor_ms()
     click.echo(f"event loop of ours: {loop_name()}; {os.cpu_count()} cores; load {before} before, {_load()} after")
@@ -78,17 +80,17 @@ def main(quick: bool) -> None:
     sys.exit(0 if held else 1)
 
 
-def _perform(size: Size, place: Path, urls: dict[str, str], reports: Reports, failed: dict[str, str]) -> None:
+def _perform(size: Size, job: Job, urls: dict[str, str], reports: Reports, failed: dict[str, str]) -> None:
     """All rounds of one size, the arms in alternation. A peer that fails is left out from there on; we may not."""
     for number in range(size.rounds):
         for arm in ARMS:
             if arm.name in failed:
                 continue
             click.echo(f"{size.streams:>3} at once, round {number + 1} of {size.rounds}: {arm.name}", err=True)
-            tag = f"{arm.name.split()[0].rstrip(',')}-{len(reports.get((size.streams, arm.name), []))}-{size.streams}"
-            job = Job(urls[arm.front], place, place / "clips", size.streams, size.turns + 1, tag)
+            tag = f"{arm.front}-{size.streams}-{number}"
+            ready = replace(job, url=urls[arm.front], tag=tag)
             try:
-                reports.setdefault((size.streams, arm.name), []).extend(arm.perform(job))
+                reports.setdefault((size.streams, arm.name), []).extend(arm.perform(ready))
             except SetupError as error:
                 if arm.name == OURS:
                     raise click.ClickException(str(error)) from error

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.accuracy.material import Reported, write_script
+from benchmarks.accuracy.material import RATE_HZ, Reported, write_script
 from benchmarks.peers.environment import interpreter_for
 from harness.results.derive import derive
 from metrics.result import TurnResult, Value
@@ -28,11 +28,11 @@ _ENVIRONMENT = {**os.environ, "NO_PROXY": "127.0.0.1,localhost"}
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One go of one arm. place: a folder for its files · tag: a name that no other go has."""
+    """One go of one arm. place: a folder for its files · clips: by their rate · tag: a name that no other go has."""
 
     url: str
     place: Path
-    clips: Path
+    clips: dict[int, Path]
     streams: int
     turns: int
     tag: str
@@ -82,22 +82,25 @@ def _driven(command: list[str], what: str) -> list[Reported]:
 def _plain(variant: str) -> Callable[[Job], list[Reported]]:
     def perform(job: Job) -> list[Reported]:
         script = [sys.executable, str(_PEERS / "plain_script.py"), variant]
-        return _driven([*script, job.url, str(job.clips), str(job.streams), str(job.turns)], f"the script ({variant})")
+        return _driven(
+            [*script, job.url, str(job.clips[RATE_HZ]), str(job.streams), str(job.turns)], f"the script ({variant})"
+        )
 
     return perform
 
 
-def _peer(name: str, driver: str) -> Callable[[Job], list[Reported]]:
+def _peer(name: str, driver: str, rate_hz: int = RATE_HZ) -> Callable[[Job], list[Reported]]:
     def perform(job: Job) -> list[Reported]:
         command = [str(interpreter_for(name)), "-I", str(_PEERS / driver)]
-        return _driven([*command, job.url, str(job.clips), str(job.streams), str(job.turns), job.tag], name)
+        clips = job.clips[rate_hz]
+        return _driven([*command, job.url, str(clips), str(job.streams), str(job.turns), job.tag], name)
 
     return perform
 
 
 def _ours(job: Job) -> list[Reported]:
     """`duologue measure --sessions N`, as a user would call it; the figures are those of its run folder."""
-    script = write_script(job.place, job.clips, job.turns)
+    script = write_script(job.place, job.clips[RATE_HZ], job.turns)
     path = job.place / job.tag
     load = ["--sessions", str(job.streams), "--repeat", str(job.streams)]
     command = [sys.executable, "-m", "harness", "measure", job.url, "--script", str(script), *load]
@@ -138,6 +141,13 @@ ARMS = (
     Arm(OURS, "openai-realtime", _ours, "told"),
     Arm("voicebench 0.2.0", "voicebench", _peer("voicebench", "drive_voicebench.py"), "ahead", sounding=True),
     Arm("voice-evals 0.2.1", "voice-evals", _peer("voice-evals", "drive_voice_evals.py"), "ahead", one_figure=True),
+    Arm(
+        "speech-to-speech 1.1.0",
+        "speech-to-speech-client",
+        _peer("speech-to-speech-client", "drive_speech_to_speech.py", 16_000),
+        "ahead",
+        one_figure=True,
+    ),
     Arm("script, time()", "openai-realtime", _plain("wall"), "heard", one_figure=True),
     Arm("script, perf_counter", "openai-realtime", _plain("perf"), "heard", one_figure=True),
 )
@@ -148,7 +158,8 @@ NOT_DRIVEN = {
     "aiperf": "no WebSocket, no audio out",
     "pipecat evals": "drives agents built on pipecat by its own RTVI client; verdicts against a budget, no latencies",
     "voicecheck": "talks to LiveKit, Daily, Vapi and Retell only (its generic WebSocket base class is abstract)",
-    "voxarena": "drives pipecat services of cloud providers; needs their keys and its own database",
+    "voxarena": "talks to OpenAI and Gemini at addresses that are fixed in it, by pipecat, with their keys",
+    "modelping": "talks to cloud providers at fixed addresses with their keys; no WebSocket",
     "voiceeval-cli, voice-agent-eval": "score finished recordings; they hold no conversation",
     "aiewf-eval, EVA, tau3, Full-Duplex-Bench": "not on PyPI; need cloud providers",
 }

@@ -32,13 +32,14 @@ turns:
 """
 
 
-def write_clips(folder: Path) -> None:
+def write_clips(folder: Path, rate_hz: int = RATE_HZ) -> None:
     """One WAV per utterance: a tone whose last sample is its loudest, so that there is no doubt where speech ends."""
     folder.mkdir()
-    for number, samples in enumerate(_CLIP_SAMPLES):
-        phase = 2 * np.pi * 220 / RATE_HZ * (np.arange(samples) - (samples - 1))
+    for number, samples_at_24k in enumerate(_CLIP_SAMPLES):
+        samples = samples_at_24k * rate_hz // RATE_HZ
+        phase = 2 * np.pi * 220 / rate_hz * (np.arange(samples) - (samples - 1))
         pcm = np.round(8000 * np.cos(phase)).astype(np.int16)
-        soundfile.write(folder / f"clip-{number}.wav", pcm, RATE_HZ, subtype="PCM_16")
+        soundfile.write(folder / f"clip-{number}.wav", pcm, rate_hz, subtype="PCM_16")
 
 
 def write_script(place: Path, clips: Path, turns: int) -> Path:

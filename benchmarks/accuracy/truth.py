@@ -63,6 +63,8 @@ def read_truth(log: Path, behaviour: Behaviour) -> dict[str, Truth]:
     for name, reply in replies.items():
         number = counts.get(reply.connection, 0)
         counts[reply.connection] = number + 1
+        if "#" in name:  # one of `peers/fronts.py`: its connection may be the second of a dialogue
+            number = int(name.rpartition("#")[2])
         truth = _truth(reply, Sound(behaviour.plan(number)))
         if truth is not None:
             found[name] = truth

@@ -1,7 +1,7 @@
 """Small fronts in the wire protocols of the peers, with any speech model of ours behind them.
 
-`?session=NAME` names the connection in the write log; its replies are NAME#0, NAME#1 … Each `Audio` piece leaves as one
-packet, and the clock is read immediately before each write.
+`?session=NAME` names the connection in the write log; its replies are NAME#0, NAME#1 …, or begin with the number in
+`&turn=`. Each `Audio` piece leaves as one packet, and the clock is read immediately before each write.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from contextlib import aclosing
 import numpy as np
 from aiohttp import WSMessage, WSMsgType, web
 
-from clients.wire.pcm import encode_base64
 from servers.fronts.table import FrontContext
 from servers.speech_model import Audio, Pcm, RawAudio, Stage, UserTurn
 from servers.write_log import Write
@@ -31,12 +30,16 @@ _NO_AUDIO = np.zeros(0, np.int16)
 class _Talk(ABC):
     """One connection."""
 
-    def __init__(self, context: FrontContext, ws: web.WebSocketResponse, name: str) -> None:
+    def __init__(self, context: FrontContext, ws: web.WebSocketResponse, name: str, first_reply: int) -> None:
         self._clock, self._log = context.clock, context.write_log
         self._ws, self._name = ws, name
         self.model = context.model_server.open()
-        self._replies = 0
+        self._replies = first_reply
         self.task: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Greet, where the protocol does."""
+        return
 
     @abstractmethod
     async def take(self, message: WSMessage, t_ns: int) -> None:
@@ -109,7 +112,9 @@ class _PcmTalk(_Talk):
     async def take(self, message: WSMessage, t_ns: int) -> None:
         if message.type is not WSMsgType.BINARY:
             return
-        pcm = np.frombuffer(message.data, "<i2").astype(np.int16)
+        self.listen(np.frombuffer(message.data, "<i2").astype(np.int16), t_ns)
+
+    def listen(self, pcm: Pcm, t_ns: int) -> None:
         self.model.hear(pcm, t_ns)
         if self._turn_ends(pcm):
             self.answer(t_ns)
@@ -134,6 +139,38 @@ class _PcmTalk(_Talk):
         """Nor here."""
 
 
+class _UntoldTalk(_PcmTalk):
+    """OpenAI Realtime's events with 16 kHz from the user, as `speech-to-speech` speaks it: the server ends the turn."""
+
+    async def open(self) -> None:
+        await self.tell({"type": "session.created"})
+
+    async def take(self, message: WSMessage, t_ns: int) -> None:
+        if message.type is not WSMsgType.TEXT:
+            return
+        event = json.loads(message.data)
+        match event.get("type"):
+            case "session.update":
+                await self.tell({"type": "session.updated"})
+            case "input_audio_buffer.append":
+                pcm = np.frombuffer(base64.b64decode(event["audio"]), "<i2").astype(np.int16)
+                # The model counts at 24 kHz. What sounds does not matter to it, where it ends does, to half a sample.
+                self.listen(pcm[np.arange(len(pcm) * 3 // 2) * 2 // 3], t_ns)
+
+    async def begin(self, reply_id: str) -> None:
+        await self.tell({"type": "response.created", "response_id": reply_id})
+
+    async def packet(self, data: bytes, reply_id: str) -> None:
+        await self.write(_event("response.output_audio.delta", reply_id, "delta", data), reply_id, len(data) // 2)
+
+    async def end(self, reply_id: str) -> None:
+        await self.tell({"type": "response.done", "response_id": reply_id})
+
+
+def _event(kind: str, reply_id: str, field: str, data: bytes) -> str:
+    return json.dumps({"type": kind, "response_id": reply_id, field: base64.b64encode(data).decode()})
+
+
 class _CommitTalk(_Talk):
     """JSON with base64 audio and an explicit end of turn, by the names of the `voice-evals-default-v1` map."""
 
@@ -153,9 +190,7 @@ class _CommitTalk(_Talk):
         await self.tell({"type": "response_start", "response_id": reply_id})
 
     async def packet(self, data: bytes, reply_id: str) -> None:
-        audio = encode_base64(np.frombuffer(data, "<i2").astype(np.int16))
-        text = json.dumps({"type": "output_audio", "response_id": reply_id, "audio": audio})
-        await self.write(text, reply_id, len(data) // 2)
+        await self.write(_event("output_audio", reply_id, "audio", data), reply_id, len(data) // 2)
 
     async def end(self, reply_id: str) -> None:
         await self.tell({"type": "response_done", "response_id": reply_id})
@@ -171,7 +206,8 @@ class _PeerFront:
         async def handle(request: web.Request) -> web.StreamResponse:
             ws = web.WebSocketResponse(compress=False)
             await ws.prepare(request)
-            talk = self.talk(context, ws, request.query.get("session", ""))
+            talk = self.talk(context, ws, request.query.get("session", ""), int(request.query.get("turn", 0)))
+            await talk.open()
             async for message in ws:
                 await talk.take(message, context.clock.now_ns())
             if talk.task is not None:
@@ -191,3 +227,9 @@ class CommitFront(_PeerFront):
     """The reference protocol of PyPI `voice-evals`."""
 
     talk = _CommitTalk
+
+
+class UntoldFront(_PeerFront):
+    """What the evaluation client of PyPI `speech-to-speech` speaks."""
+
+    talk = _UntoldTalk

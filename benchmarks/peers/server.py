@@ -25,6 +25,7 @@ from sessions.clock import MonotonicClock
 PEER_FRONTS = {
     "voicebench": "benchmarks.peers.fronts:PcmFront",
     "voice-evals": "benchmarks.peers.fronts:CommitFront",
+    "speech-to-speech-client": "benchmarks.peers.fronts:UntoldFront",
 }
 
 
