@@ -6,7 +6,7 @@ import base64
 import contextlib
 import json
 import re
-from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
+from urllib.parse import quote, quote_plus, unquote, unquote_plus, urlsplit, urlunsplit
 
 _PLAIN_QUERY_NAMES = frozenset({"model", "intent", "language", "duplex", "api-version", "deployment", "voice"})
 _MASK = "*"
@@ -82,13 +82,15 @@ class Secrets:
                 self.add(piece)
                 self.add(unquote(piece))
             self.add(base64.b64encode(unquote(info).encode()).decode())  # as the Basic header carries it
-        pairs = []
-        for name, value in parse_qsl(parts.query, keep_blank_values=True):
-            if name not in _PLAIN_QUERY_NAMES:
+        pieces = []
+        for piece in filter(None, parts.query.split("&")):  # what is shown stays as it was written, to be dialled again
+            name, named, value = piece.rpartition("=") if "=" not in piece else piece.partition("=")
+            if unquote_plus(name) not in _PLAIN_QUERY_NAMES:
                 self.add(value)
-                value = "***"
-            pairs.append(f"{name}={value}")
-        return self.mask(urlunsplit((parts.scheme, netloc, parts.path, "&".join(pairs), "")))
+                self.add(unquote_plus(value))
+                piece = f"{name}{named}***"
+            pieces.append(piece)
+        return self.mask(urlunsplit((parts.scheme, netloc, parts.path, "&".join(pieces), "")))
 
 
 def _forms(value: str) -> list[str]:

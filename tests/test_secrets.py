@@ -27,6 +27,14 @@ def test_an_address_keeps_what_is_harmless() -> None:
     assert secrets.mask("passw0rd abcdef 123456 user:passw0rd") == "*** *** *** ***"
 
 
+def test_what_is_shown_of_an_address_can_be_dialled_again() -> None:
+    secrets = Secrets()
+    plain = "ws://[::1]:99/p%20q?model=a%26b%20c+d&voice=%C3%A9&intent="
+    assert secrets.mask_url(plain) == plain
+    assert secrets.mask_url("ws://host/?sk-abcdef&key=a%2Fb%20cd") == "ws://host/?***&key=***"
+    assert secrets.mask("sk-abcdef a/b cd a%2Fb%20cd") == "*** *** ***"
+
+
 @given(st.lists(st.text(min_size=4, max_size=12), min_size=1, max_size=4), st.text(max_size=20))
 def test_no_secret_survives(values: list[str], around: str) -> None:
     secrets = Secrets()
