@@ -134,6 +134,8 @@ def judge(slos: Sequence[Slo], finished: FinishedRun) -> tuple[bool | None, list
     attempts = finished.summary.attempts
     if attempts.invalid > TOO_LATE * attempts.total:
         return False, [f"this machine was late in {attempts.invalid} of {attempts.total} turns: it is the limit here"]
+    if attempts.lost:  # from then on the load was a lower one
+        return None, [f"{attempts.lost} turns were lost with a worker that died"]
     counted = [one for one in finished.dialogues if one.completed and not one.warmup]
     verdicts = [slo.judge(_values(counted, slo.metric), attempts) for slo in slos]
     why = [verdict.why for verdict in verdicts]
