@@ -7,22 +7,29 @@ comparison says "no difference" of two runs of one system, paired (both performe
 these do to the latency) and clustered. The goals are for p50; p95 and p99 are printed beside it, and how often they
 were withheld.
 
-Run: python -m benchmarks.statistics_honesty (about 2 minutes; exit 1 where a goal is missed)
+Queues: against servers of k places and fixed service time, on the virtual clock (benchmarks/queueing.py), the search
+for the most sessions that hold finds k ± 1; and an open loop tells what its callers wait, dialogue by dialogue, where a
+closed loop of k sessions shows the bare service time.
+
+Run: python -m benchmarks.statistics_honesty (about 4 minutes; exit 1 where a goal is missed)
 """
 
 from __future__ import annotations
 
 import math
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from statistics import NormalDist
 
 import click
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.queueing import DEMAND, SERVICE_MS, callers_queue, percentiles, requests_queue, searched
 from metrics.comparison import Comparison, compare_clustered, compare_paired
 from metrics.stats import summarise
 
@@ -37,6 +44,9 @@ LEVELS = 0.3
 """Share of that variance that lies between dialogues."""
 RESAMPLES = 1000
 SEED = 20
+PLACES = (3, 8, 20)
+QUEUED = 120
+QUEUE_ERROR_MS = 0.001
 Latencies = NDArray[np.float64]
 
 
@@ -148,6 +158,40 @@ def _same(paired: bool, shape: Shape) -> tuple[bool, str]:
     return said >= NO_DIFFERENCE, f'"no difference shown" in {said} of {PAIRS}'
 
 
+def _searches(place: Path) -> bool:
+    click.echo(f"SLO search against a server of k places, {SERVICE_MS / 1000:g} s each (goal: k ± 1)")
+    met = True
+    for k in PLACES:
+        found = searched(k, place / f"search-{k}")
+        good = abs(found - k) <= 1
+        met = met and good
+        click.echo(f"  k = {k:2}: found {found:2}{'' if good else '   MISSED'}")
+    return met
+
+
+def _queues(place: Path) -> bool:
+    k, dialogues = PLACES[0], QUEUED
+    click.echo(
+        f"Closed loop of {k} sessions beside open loop at {DEMAND:g} × what {k} places hold, {dialogues} dialogues, in ms\n"
+        f"(goal: every wait within {QUEUE_ERROR_MS:g} ms of the truth, and p95 at least twice that of closed loop)\n"
+        f"  {'':48}{'p50':>9}{'p95':>9}{'max':>9}"
+    )
+    met = True
+    for title, hold in (("callers wait for a place", callers_queue), ("requests wait for a place", requests_queue)):
+        found = hold(k, dialogues, place / title.partition(" ")[0])
+        shown, hidden = found.open.waited_ms(), found.closed.waited_ms()
+        click.echo(f"  {title}")
+        click.echo(f"    {'closed loop, voice-to-voice':46}{percentiles(hidden)}")
+        click.echo(f"    {'open loop, voice-to-voice':46}{percentiles(found.open.latency_ms)}")
+        click.echo(f"    {'open loop, start delay':46}{percentiles(found.open.start_delay_ms)}")
+        click.echo(f"    {'open loop, both: what a caller waits':46}{percentiles(shown)}")
+        click.echo(f"    {'truth, from arrivals and places alone':46}{percentiles(found.true_ms)}")
+        good = found.error_ms <= QUEUE_ERROR_MS and np.percentile(shown, 95) >= 2 * np.percentile(hidden, 95)
+        met = met and bool(good)
+        click.echo(f"    largest error of a wait: {found.error_ms:.6f} ms{'' if good else '   MISSED'}")
+    return met
+
+
 def main() -> None:
     """Print every figure, and whether the goals are met."""
     low, high = COVERAGE_PERCENT
@@ -160,6 +204,8 @@ def main() -> None:
             title = f"95 % intervals of the difference, {kind}, B {factor:g} × A, that hold the truth ({goal})"
             results.append(_judge(title, partial(_covered, partial(difference_coverage, paired, factor))))
         results.append(_judge(f"A against A, {kind} (goal: at least {NO_DIFFERENCE})", partial(_same, paired)))
+    with tempfile.TemporaryDirectory(prefix="duologue-honesty-") as scratch:
+        results += [_searches(Path(scratch)), _queues(Path(scratch))]
     click.echo("PASS" if all(results) else "MISSED")
     sys.exit(0 if all(results) else 1)
 

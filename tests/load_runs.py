@@ -74,17 +74,18 @@ class Slots:
 
 
 class Workers:
-    """A server that makes `k` replies at once, each in 300 ms; the other requests wait."""
+    """A server that makes `k` replies at once, each in `service_ms`; the other requests wait in order."""
 
-    def __init__(self, k: int) -> None:
+    def __init__(self, k: int, service_ms: float = 300) -> None:
         self._free = asyncio.Semaphore(k)
+        self._service_ms = service_ms
 
     async def __call__(self, wire: Wire) -> None:
         await greet(wire)
         while True:
             await request(wire)
             async with self._free:
-                await sleep_ms(wire, 300)
+                await sleep_ms(wire, self._service_ms)
             await wire.send(created("r"))
             await wire.send(audio("r", tone(200)))
             await wire.send(done("r"))
