@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import shutil
@@ -15,10 +16,12 @@ import numpy as np
 import pytest
 import soundfile
 
+from harness.load.drive import arrivals_ns
 from harness.runs.losses import FILE as LOST
 from harness.runs.own_server import own_server
 from harness.workers.merge import RAW, merge
 from sessions.errors import SetupError
+from sessions.events import Opened, read_log
 from sessions.runs import RunFolder, Share
 from tests.commands import Ran, finish, run, start
 from tests.peers import tone
@@ -114,6 +117,28 @@ async def test_a_worker_that_is_killed_loses_its_dialogues_only(place: Path, url
     assert told["attempts"]["lost"] == 0 and told["attempts"]["total"] == planned
     assert "worker 2 was killed by SIGKILL; its dialogues were held later" in told["remarks"]
     assert "lost" not in again.err
+
+
+async def test_open_loop_workers_keep_the_instants_of_the_plan(place: Path, url: str, tmp_path: Path) -> None:
+    """One is told to stop by somebody else; until then all dialogues have the instants that one process would keep."""
+    out = tmp_path / "run"
+    process = await start(
+        *("measure", url, "--audio", str(place / "clip.wav"), "--repeat", "14", "--rate", "5", "--seed", "3"),
+        *("--workers", "2", "--out", str(out)),
+    )
+    await until(lambda: (out / "journal.jsonl").exists() and len(RunFolder.open(out).journal()) >= 3)
+    os.kill(workers_of(process)[0], signal.SIGTERM)
+    ran = await finish(process)
+    assert ran.code == 0, ran.err
+    assert any("worker 1 could not go on: somebody else told it to stop" in line for line in summary(out)["remarks"])
+    intended_ns = {}
+    for number in numbers(out):
+        opened = read_log(out / f"dialogues/d{number + 1:04d}/events.jsonl")[0]
+        assert isinstance(opened, Opened) and opened.intended_ns is not None
+        intended_ns[number] = opened.intended_ns
+    assert {number % 2 for number in intended_ns} == {0, 1}
+    planned = list(itertools.islice(arrivals_ns(RunFolder.open(out).plan.load), 14))
+    assert len({began_ns - planned[number] for number, began_ns in intended_ns.items()}) == 1
 
 
 async def test_workers_that_are_stopped_leave_a_run_that_goes_on(place: Path, url: str, tmp_path: Path) -> None:

@@ -86,6 +86,7 @@ def _hold(
     secrets: Secrets, ask: Ask, access: Access, place: Path, *, quiet: bool, check_clock: bool, prometheus: str
 ) -> FinishedRun | None:
     """One level's run. None when the user stopped it; what was done stays, and can be resumed."""
+    from harness.report.wording import plural
     from harness.results.finish import finish_run
     from harness.runs.measuring import begin_run, perform
 
@@ -96,7 +97,11 @@ def _hold(
     try:
         with run.locked():
             if not perform(run, access, quiet=quiet, check_clock=check_clock, prometheus=prometheus):
-                return finish_run(run)
+                finished = finish_run(run)
+                if lost := finished.summary.dialogues.lost:
+                    again = f"This level alone goes on with: duologue measure --resume {run.path}"
+                    click.echo(f"{plural(lost, 'dialogue')} lost. {again}", err=True)
+                return finished
     except DuologueError:
         run.discard()
         with contextlib.suppress(OSError):  # it stays where other levels are in it

@@ -196,8 +196,10 @@ class Crew:
                 self._answer(worker, message)
             case Failed():
                 worker.failure = message
-            case Done():
+            case Done(stopped):
                 worker.ended = True
+                if stopped and not worker.stopped:
+                    worker.failure = Failed("somebody else told it to stop", "")
 
     def _slot(self, number: int) -> Slot:
         return slot_of(self._run.plan, number)
