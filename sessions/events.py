@@ -109,12 +109,14 @@ class Received(Event, frozen=True, tag="received", gc=False):
 class Pinged(Event, frozen=True, tag="ping"):
     """A ping of the transport was written. t_ns: just before the write · id: pairs it with its pong.
 
-    tcp_ns: the kernel's own smoothed round trip to the next TCP peer at that time; null where it does not tell.
+    tcp_ns, tcp_least_ns: the kernel's own round trip to the next TCP peer at that time, smoothed, and the shortest that
+    it saw lately; null where it does not tell.
     """
 
     t_ns: int
     id: int
     tcp_ns: int | None = None
+    tcp_least_ns: int | None = None
 
 
 class Ponged(Event, frozen=True, tag="pong"):

@@ -13,7 +13,7 @@ import numpy as np
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed as WsClosed
 
-from clients.transports import Connection, Message, Take
+from clients.transports import Connection, Message, Take, TcpRoundTrip
 from clients.wire.pcm import encode_base64
 from sessions.clock import NS_PER_S, Clock
 from sessions.errors import ConnectionClosed, ConnectionReset, TransportError
@@ -106,7 +106,7 @@ class MemoryTransport:
     def tell_pongs(self, told: Callable[[bytes, int], None]) -> None:
         self.on_pong = told
 
-    def tcp_round_trip_ns(self) -> int | None:
+    def tcp_round_trip(self) -> TcpRoundTrip | None:
         return None
 
     def push(self, data: bytes, binary: bool) -> None:

@@ -161,10 +161,13 @@ def test_summary_of_the_network() -> None:
     assert network.ping_during.distribution.p50 is None and network.ping_during.distribution.n == 0
     assert "the system does not tell" in network.tcp_before.unavailable
     assert network.path is None
-    behind = Trips(PingStretch(1, [3.0], [1.0]), PingStretch(1, [5.0], [1.0]), proxied=True)
+    behind = Trips(PingStretch(1, [3.0], [1.0], 1.0), PingStretch(1, [5.0], [1.0], 1.0), proxied=True)
     network = network_of({"d0001": behind}, "ws://host/reflect", [stretch(*HONEST)], 400.0)
     assert (network.ping_before.distribution.p50, network.ping_during.distribution.p50) == (3.0, 5.0)
-    assert network.tcp_during.unavailable == "the TCP connection ends at a proxy"
+    assert network.tcp_during.unavailable == "the TCP connection ends at a proxy" and network.tcp_least_ms is None
+    direct = Trips(PingStretch(1, [3.0], [1.0], 1.0), PingStretch(2, [5.0], [9.0, 7.0], 0.5), proxied=False)
+    again = network_of({"d0001": direct, "d0002": behind}, "", [], None)
+    assert (again.tcp_during.distribution.p50, again.tcp_least_ms) == (8.0, 0.5)
     assert network.path is not None
     assert network.path.voice_to_voice_less_path_ms == 340.0
     assert network_of({}, "", [], None).ping_before.unavailable == "no ping was sent before the first turn"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -159,7 +160,7 @@ def test_before_and_during_are_told_apart_by_the_first_turn() -> None:
     ms = NS_PER_MS
     events: list[AnyEvent] = [
         Connected(0, {}),
-        Pinged(10 * ms, 0, tcp_ns=3 * ms),
+        Pinged(10 * ms, 0, tcp_ns=3 * ms, tcp_least_ns=2 * ms),
         Ponged(14 * ms, 0),
         turn_at(20 * ms),
         Pinged(20 * ms, 1, tcp_ns=None),
@@ -169,7 +170,7 @@ def test_before_and_during_are_told_apart_by_the_first_turn() -> None:
     trips = trips_of(events)
     assert (trips.before.pings, trips.before.ping_ms, trips.before.tcp_ms) == (1, [4.0], [3.0])
     assert (trips.during.pings, trips.during.ping_ms, trips.during.tcp_ms) == (2, [9.0], [5.0])
-    assert not trips.proxied
+    assert (trips.before.tcp_least_ms, trips.during.tcp_least_ms, trips.proxied) == (2.0, None, False)
 
 
 def test_the_log_keeps_them(tmp_path: Path) -> None:
@@ -234,7 +235,8 @@ async def test_a_reader_that_sleeps_leaves_the_stamps_unchanged() -> None:
         assert trip_ms > 0
         pinged = events[0]
         assert isinstance(pinged, Pinged)
-        assert pinged.tcp_ns is None or pinged.tcp_ns > 0
+        assert (pinged.tcp_ns is not None) == (sys.platform == "linux")
+        assert pinged.tcp_least_ns is None or 0 < pinged.tcp_least_ns <= (pinged.tcp_ns or 0)
 
 
 @pytest.mark.sockets

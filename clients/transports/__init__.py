@@ -34,6 +34,14 @@ class Connection:
     keepalive: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class TcpRoundTrip:
+    """smoothed_ns: the kernel's estimate · least_ns: the shortest that it saw lately, None where it does not tell."""
+
+    smoothed_ns: int
+    least_ns: int | None
+
+
 class Transport(Protocol):
     """A connection that stamps. Messages that arrive are kept, in order, whether or not anybody receives them."""
 
@@ -79,8 +87,8 @@ class Transport(Protocol):
         """From now on tell of each pong: its payload and its arrival, stamped as messages are."""
         ...
 
-    def tcp_round_trip_ns(self) -> int | None:
-        """The kernel's smoothed round trip to the next TCP peer, None where nobody tells."""
+    def tcp_round_trip(self) -> TcpRoundTrip | None:
+        """What the kernel knows of round trips to the next TCP peer, None where nobody tells."""
         ...
 
     async def close(self) -> None:

@@ -27,9 +27,9 @@ from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI
 from websockets.frames import Frame, Opcode
 from websockets.protocol import State
 
-from clients.transports import KEEPALIVE_S, Connection, Message, Take
+from clients.transports import KEEPALIVE_S, Connection, Message, Take, TcpRoundTrip
 from clients.transports.byte_clock import ByteClock
-from clients.transports.tcp_info import smoothed_round_trip_ns
+from clients.transports.tcp_info import tcp_round_trip
 from sessions.clock import Clock
 from sessions.errors import (
     ConnectFailed,
@@ -289,8 +289,8 @@ class WebSocketTransport:
     def tell_pongs(self, told: Callable[[bytes, int], None]) -> None:
         self._ws.on_pong = told
 
-    def tcp_round_trip_ns(self) -> int | None:
-        return smoothed_round_trip_ns(self._ws.transport.get_extra_info("socket"))
+    def tcp_round_trip(self) -> TcpRoundTrip | None:
+        return tcp_round_trip(self._ws.transport.get_extra_info("socket"))
 
     async def close(self) -> None:
         with contextlib.suppress(TimeoutError, WsClosed):

@@ -43,7 +43,9 @@ class _Member:
         if t_ns is None:
             del self.waiting[payload]
             return
-        self.log(Pinged(t_ns=t_ns, id=self.count, tcp_ns=self.transport.tcp_round_trip_ns()))
+        tcp = self.transport.tcp_round_trip()
+        smoothed_ns, least_ns = (tcp.smoothed_ns, tcp.least_ns) if tcp is not None else (None, None)
+        self.log(Pinged(t_ns=t_ns, id=self.count, tcp_ns=smoothed_ns, tcp_least_ns=least_ns))
         self.count += 1
 
     def pong(self, payload: bytes, t_ns: int) -> None:

@@ -33,9 +33,12 @@ class PathShare(msgspec.Struct, frozen=True):
 
 
 class Network(msgspec.Struct, frozen=True):
-    """ping: from a ping to its pong, through the server's own loop · tcp: the kernel's smoothed round trip, at each
-    ping · before, during: sent before a dialogue's first turn began, or from then on · pongs: of `pings`, answered ·
-    path: None where no reflector was asked."""
+    """Round trips of all dialogues.
+
+    ping: from a ping to its pong, through the server's own loop · tcp: the kernel's smoothed round trip, at each ping ·
+    before, during: sent before a dialogue's first turn began, or from then on · pongs: of `pings`, answered · path:
+    None where no reflector was asked · tcp_least_ms: the shortest that the kernel saw, None where it does not tell.
+    """
 
     ping_before: Times
     ping_during: Times
@@ -44,6 +47,7 @@ class Network(msgspec.Struct, frozen=True):
     pings: int
     pongs: int
     path: PathShare | None = None
+    tcp_least_ms: float | None = None
 
 
 def network_of(
@@ -60,6 +64,7 @@ def network_of(
         pings=pings,
         pongs=pongs,
         path=_path(reflector, stretches, voice_to_voice_ms) if reflector else None,
+        tcp_least_ms=_least(trips),
     )
 
 
@@ -81,6 +86,11 @@ def _tcp(trips: Mapping[str, Trips], part: Callable[[Trips], PingStretch]) -> Ti
     elif not direct:
         why = "the TCP connection ends at a proxy"
     return _times(direct, why)
+
+
+def _least(trips: Mapping[str, Trips]) -> float | None:
+    parts = [part for one in trips.values() if not one.proxied for part in (one.before, one.during)]
+    return min((part.tcp_least_ms for part in parts if part.tcp_least_ms is not None), default=None)
 
 
 def _path(reflector: str, stretches: Sequence[Stretch], voice_to_voice_ms: float | None) -> PathShare:

@@ -15,11 +15,15 @@ from sessions.events import AnyEvent, Connected, Pinged, Ponged, TurnStarted
 
 
 class Stretch(msgspec.Struct, frozen=True):
-    """pings: how many were sent · ping_ms: those that were answered · tcp_ms: the kernel's value at each ping."""
+    """pings: how many were sent · ping_ms: those that were answered.
+
+    tcp_ms: the kernel's smoothed value at each ping · tcp_least_ms: the shortest round trip that it told.
+    """
 
     pings: int
     ping_ms: list[float]
     tcp_ms: list[float]
+    tcp_least_ms: float | None = None
 
 
 class Trips(msgspec.Struct, frozen=True):
@@ -43,8 +47,10 @@ def trips_of(events: Sequence[AnyEvent]) -> Trips:
 
 
 def _stretch(pings: Sequence[Pinged], pongs: dict[int, int]) -> Stretch:
+    least_ns = [ping.tcp_least_ns for ping in pings if ping.tcp_least_ns is not None]
     return Stretch(
         pings=len(pings),
         ping_ms=[(pongs[ping.id] - ping.t_ns) / NS_PER_MS for ping in pings if ping.id in pongs],
         tcp_ms=[ping.tcp_ns / NS_PER_MS for ping in pings if ping.tcp_ns is not None],
+        tcp_least_ms=min(least_ns) / NS_PER_MS if least_ns else None,
     )

@@ -18,7 +18,10 @@ PHASES = {
     "session_setup": "session set-up",
 }
 PING = "From a ping on the dialogue's own connection to its pong, which a busy server's own loop holds back."
-TCP = "The kernel's smoothed value for the dialogues' connections; no program has a part in it."
+TCP = (
+    "The kernel's smoothed value for the dialogues' connections: no program has a part in it, but where the server's "
+    "kernel puts an acknowledgement off (by up to 40 ms), that has."
+)
 PATH = "The client's round trip to a reflector on the server's host, less the time that it held the message."
 _FIGURES = {"p50": "p50", "p95": "p95", "max": "maximum"}
 
@@ -36,7 +39,10 @@ def network_lines(summary: Summary) -> Iterator[str]:
     yield from _round_trip(
         "Round trip (ping to pong, through the server's own loop)", network.ping_before, network.ping_during
     )
-    yield from _round_trip("TCP round trip (the kernel's, smoothed)", network.tcp_before, network.tcp_during)
+    least_ms = network.tcp_least_ms
+    least = "" if least_ms is None else f"; the shortest of all {number(least_ms)}"
+    title = "TCP round trip (the kernel's, smoothed, with acknowledgements that are put off)"
+    yield from _round_trip(title, network.tcp_before, network.tcp_during, least)
     path = network.path
     if path is None:
         return
@@ -58,8 +64,10 @@ def network_rows(summary: Summary) -> Iterator[tuple[str, Times, str]]:
         return
     yield "round trip before, ping to pong", network.ping_before, PING
     yield "round trip during, ping to pong", network.ping_during, PING
+    least_ms = network.tcp_least_ms
+    least = "" if least_ms is None else f" The shortest of all: {number(least_ms)} ms."
     yield "TCP round trip before", network.tcp_before, TCP
-    yield "TCP round trip during", network.tcp_during, TCP
+    yield "TCP round trip during", network.tcp_during, f"{TCP}{least}"
     if network.path is not None:
         yield "the path before (reflector)", network.path.before, PATH
         less = network.path.voice_to_voice_less_path_ms
@@ -72,11 +80,11 @@ def _ordered(summary: Summary) -> list[str]:
     return sorted(summary.connection_ms, key=lambda name: names.index(name) if name in names else len(names))
 
 
-def _round_trip(title: str, before: Times, during: Times) -> Iterator[str]:
+def _round_trip(title: str, before: Times, during: Times, beside: str = "") -> Iterator[str]:
     if before.unavailable and before.unavailable == during.unavailable:
         yield f"{title}: unavailable because {one_line(before.unavailable)}."
         return
-    yield f"{title}, ms: before {_told(before)}; during {_told(during)}."
+    yield f"{title}, ms: before {_told(before)}; during {_told(during)}{beside}."
 
 
 def _told(times: Times) -> str:
