@@ -172,9 +172,9 @@ def _searches(place: Path) -> bool:
 def _queues(place: Path) -> bool:
     k, dialogues = PLACES[0], QUEUED
     click.echo(
-        f"Closed loop of {k} sessions beside open loop at {DEMAND:g} × what {k} places hold, {dialogues} dialogues, in ms\n"
+        f"Closed loop of {k} sessions beside open loop at {DEMAND:g} × what {k} places hold, {dialogues} dialogues\n"
         f"(goal: every wait within {QUEUE_ERROR_MS:g} ms of the truth, and p95 at least twice that of closed loop)\n"
-        f"  {'':48}{'p50':>9}{'p95':>9}{'max':>9}"
+        f"  {'milliseconds':48}{'p50':>9}{'p95':>9}{'max':>9}"
     )
     met = True
     for title, hold in (("callers wait for a place", callers_queue), ("requests wait for a place", requests_queue)):
