@@ -24,6 +24,7 @@ from sessions.errors import PeerError
 
 DEFAULT_PATH = "/v1/realtime"
 _SAID_AT_MOST = 500
+_LEARNT_BYTES = 65536
 
 
 class OpenAIRealtime:
@@ -119,11 +120,17 @@ class OpenAIRealtimeInterpreter:
         self._joiners: dict[str, PcmJoiner] = {}
         self._known: set[str] = set()
         self._ended: set[str] = set()
+        self._fed: tuple[bytes, str] | None = None
+        """The last audio that was fed, and its reply: what more of it looks like is yet to be learnt."""
+        self._shape: wire.AudioShape | None = None
+        self._speaking = ""
 
     def feed(self, data: bytes) -> list[PeerEvent]:
         event = wire.decode_server(data)
         match event:
             case wire.AudioDelta():
+                if len(data) <= _LEARNT_BYTES:
+                    self._fed = data, event.response_id
                 return self._audio(event)
             case wire.ResponseDone():
                 return self._done(event)
@@ -143,14 +150,13 @@ class OpenAIRealtimeInterpreter:
                 return _plain(event)
 
     def more_audio(self, data: bytes) -> tuple[str, int] | None:
-        found = wire.glance_at_audio(data)
-        if found is None:
+        if self._fed is not None:  # learnt when asked, not when fed: who reads a record never asks
+            (fed, self._speaking), self._fed = self._fed, None
+            self._shape = wire.AudioShape.of(fed)
+        size = None if self._shape is None else self._shape.audio_bytes(data)
+        if size is None or size & 1 or self._joiners[self._speaking].half_sample:
             return None
-        reply, size = found
-        joiner = self._joiners.get(reply)
-        if joiner is None or size & 1 or joiner.half_sample:
-            return None
-        return reply, size >> 1
+        return self._speaking, size >> 1
 
     def _began(self, reply: str) -> list[PeerEvent]:
         if reply in self._known:

@@ -23,6 +23,7 @@ class Secrets:
     def __init__(self) -> None:
         self._added: list[str] = []
         self._values: list[str] = []
+        self._raw: list[bytes] = []
         self._escaped: re.Pattern[bytes] | None = None
 
     def add(self, value: str) -> None:
@@ -33,6 +34,7 @@ class Secrets:
             if len(part) >= MIN_SECRET_LENGTH:
                 self._values += [form for form in _forms(part) if form not in self._values]
         self._values.sort(key=len, reverse=True)
+        self._raw = [value.encode("utf-8", "surrogatepass") for value in self._values]
         patterns = b"|".join(b"".join(map(_however_escaped, value)) for value in self._values)
         self._escaped = re.compile(patterns) if patterns else None
 
@@ -44,8 +46,7 @@ class Secrets:
     def mask_bytes(self, data: bytes) -> bytes:
         """Mask a message. A short value is masked where it is a whole word of the content, never as a field's name, a
         message's type or a literal: the message must still say what it said."""
-        for value in self._values:
-            raw = value.encode("utf-8", "surrogatepass")
+        for raw in self._raw:
             if raw not in data:
                 continue
             stars = _MASK.encode() * len(raw)

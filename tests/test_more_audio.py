@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from clients.events import ReplyAudio
 from clients.openai_realtime import OpenAIRealtimeInterpreter
 from clients.transports import Take
-from clients.wire import openai_realtime as wire
 from clients.wire import openai_realtime_server as server
 from clients.wire.pcm import encode_base64
 from sessions.clock import NS_PER_MS
@@ -56,32 +55,70 @@ def test_a_glance_counts_what_a_full_look_finds(
         assert [more] == [(event.reply, len(event.pcm)) for event in found]
 
 
-def test_what_our_server_and_the_reference_send_is_seen_at_a_glance() -> None:
-    place = server.Place("r", "i")
-    ours = server.to_text(place.event("response.output_audio.delta", delta=encode_base64(tone(20))), "event_7")
-    reference = {"event_id": "event_5", **delta(960, **FIELDS)}
-    for message in (ours, json.dumps(reference), json.dumps(reference, separators=(",", ":"))):
-        assert wire.glance_at_audio(message.encode()) == ("r", 960)
+def _glance(learnt_from: str, data: str) -> tuple[str, int] | None:
+    interpreter = OpenAIRealtimeInterpreter()
+    interpreter.feed(learnt_from.encode())
+    return interpreter.more_audio(data.encode())
+
+
+PLACE = server.Place("r", "i")
+LEARNT = json.dumps({"event_id": "event_9", **delta(960, **FIELDS)})
+
+
+@pytest.mark.parametrize(
+    ("learnt_from", "data"),
+    [
+        (LEARNT, LEARNT.replace("event_9", "event_10")),
+        *[
+            tuple(
+                server.to_text(PLACE.event("response.output_audio.delta", delta=encode_base64(tone(ms))), event)
+                for ms, event in ((40, "event_a"), (20, "event_bcd"))
+            )
+        ],
+        (json.dumps(delta(8) | {"later": 1}), json.dumps(delta(960) | {"later": 1})),
+        (json.dumps(delta(8)), json.dumps(delta(960))),
+    ],
+)
+def test_more_of_the_same_shape_is_seen_at_a_glance(learnt_from: str, data: str) -> None:
+    assert _glance(learnt_from, data) == ("r", 480)
 
 
 @pytest.mark.parametrize(
     "data",
     [
-        json.dumps({**delta(8), "note": "more behind it"}),
-        json.dumps({"response_id": "r", **delta(8)}) + " ",
-        json.dumps(delta(8) | {"delta": ""}),
-        json.dumps(delta(8) | {"delta": "AAAAA"}),
-        json.dumps(delta(8) | {"delta": "AA\\/A"}),
-        json.dumps(delta(8) | {"response_id": "caf\u00e9"}, ensure_ascii=False),
-        json.dumps(delta(8) | {"response_id": 'a"b'}),
-        json.dumps({"type": "response.output_audio.done", "response_id": "r", "delta": "AAAA"}),
-        json.dumps({"type": "response.output_text.delta", "response_id": "r", "delta": "AAAA"}),
+        LEARNT.replace('"r"', '"other"'),
+        LEARNT.replace("event_9", 'a\\"b'),
+        LEARNT.replace('"item_id": "i"', '"item_id": "j"'),
+        LEARNT.replace("delta", "dalta"),
+        LEARNT.replace("response.output_audio.delta", "response.output_text.delta"),
+        LEARNT.replace("AAAAAAAA", "AAA\\/AAA", 1),
+        LEARNT.replace("AAAAAAAA", 'AAA"AAAA', 1),
+        LEARNT.replace("AAAAAAAA", "AAAAAAA", 1),
+        LEARNT.replace("A", ""),
+        LEARNT[:-1],
+        LEARNT + " ",
+        json.dumps({"type": "response.output_audio.done", "response_id": "r"}),
         "[]",
         "",
     ],
 )
 def test_a_glance_leaves_alone_what_it_cannot_be_sure_of(data: str) -> None:
-    assert wire.glance_at_audio(data.encode()) is None
+    assert _glance(LEARNT, LEARNT) == ("r", 480)
+    assert _glance(LEARNT, data) is None
+
+
+@pytest.mark.parametrize(
+    "learnt_from",
+    [
+        LEARNT.replace("event_9", "r"),
+        LEARNT.replace("event_9", "\u00e9"),
+        LEARNT.replace("AAAAAAAA", "", 1).replace("A", "") + " ",
+        json.dumps({"delta": "AAAA", "event_id": "AAAA", "response_id": "r", "type": "response.audio.delta"}),
+        json.dumps({"response_id": "r", "type": "response.created", "response": {"id": "r"}}),
+    ],
+)
+def test_what_cannot_be_told_apart_teaches_nothing(learnt_from: str) -> None:
+    assert _glance(learnt_from, learnt_from) is None
 
 
 async def talks(wire: Wire) -> None:

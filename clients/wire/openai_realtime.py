@@ -151,31 +151,47 @@ _EQUALS = ord("=")
 _TEXT_DELTA = ("response.output_text.delta", "response.text.delta")
 
 
-_PLAIN_AUDIO = re.compile(
-    (
-        rb'\{(?:"event_id": ?@, ?)?"type": ?"response\.(?:output_)?audio\.delta", ?(?:"event_id": ?@, ?)?'
-        rb'"response_id": ?"(#*)", ?(?:"item_id": ?@, ?)?(?:"output_index": ?\d+, ?)?'
-        rb'(?:"content_index": ?\d+, ?)?"delta": ?"'
-    )
-    .replace(b"@", b'"#*"')
-    .replace(b"#", rb'[^"\\\x00-\x1f\x80-\xff]')
-)
-"""An audio delta with its fields in the order in which the reference lists them, up to its base64."""
+@dataclass(frozen=True, slots=True)
+class AudioShape:
+    """What the audio deltas of one reply have in common, byte for byte: all but the event's id and the audio.
 
-
-def glance_at_audio(data: bytes) -> tuple[str, int] | None:
-    """A plain audio delta, by its bytes alone: the response's id and the bytes of audio that its length stands for.
-
-    None for any other message, and for one that only a full look can tell.
+    before: up to the id · between: from the id to the audio, empty where there is no id · after: behind the audio.
     """
-    head = _PLAIN_AUDIO.match(data)
-    if head is None:
-        return None
-    start, end = head.end(), len(data) - 2
-    if data[end:] != b'"}' or data.find(b'"', start) != end or b"\\" in data or start == end or (end - start) & 3:
-        return None
-    padding = 2 if data[end - 2] == _EQUALS else data[end - 1] == _EQUALS
-    return head[1].decode(), (end - start) // 4 * 3 - padding
+
+    before: bytes
+    between: bytes
+    after: bytes
+
+    @classmethod
+    def of(cls, data: bytes) -> AudioShape | None:
+        """Learnt from one audio delta; None where it cannot be told apart into these."""
+        message = _load(data)
+        name, audio = (json.dumps(_text(message, field)).encode() for field in ("event_id", "delta"))
+        if data.count(audio) != 1:
+            return None
+        at = data.index(audio) + 1
+        head, after = data[:at], data[at + len(audio) - 2 :]
+        if "event_id" not in message:
+            return cls(head, b"", after)
+        if head.count(name) != 1:
+            return None
+        at = head.index(name) + 1
+        return cls(head[:at], head[at + len(name) - 2 :], after)
+
+    def audio_bytes(self, data: bytes) -> int | None:
+        """The bytes of audio that a delta's length stands for. None: another shape, or only a full look can tell."""
+        start, end = len(self.before), len(data) - len(self.after)
+        if not data.startswith(self.before) or not data.endswith(self.after):
+            return None
+        if self.between:
+            start = data.find(b'"', start)
+            if not data.startswith(self.between, start):
+                return None
+            start += len(self.between)
+        if start >= end or (end - start) & 3 or data.find(b'"', start, end) >= 0 or data.find(b"\\") >= 0:
+            return None
+        padding = 2 if data[end - 2] == _EQUALS else data[end - 1] == _EQUALS
+        return (end - start) // 4 * 3 - padding
 
 
 def decode_server(data: bytes) -> ServerEvent:
