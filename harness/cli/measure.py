@@ -112,6 +112,7 @@ def measure(secrets: Secrets, /, targets: tuple[str, ...], resume: Path | None, 
 
     TARGET is ws://… or wss://…; a target without a path gets the protocol's own (/v1/realtime). Each round performs
     every script on its own connection. Ends with a table and the path of report.html; the run folder keeps all of it.
+    Two targets with --interleave are measured in alternation and compared.
 
     Exit code: 0 measured, 1 no turn was completed, 2 set-up error, 130 interrupted (a readable run remains).
     """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-import signal
 import socket
 import sys
 from collections.abc import Coroutine
@@ -22,7 +21,7 @@ from harness.load.prometheus import address, listen, serving
 from harness.network.reflecting import reflecting
 from harness.runs.clock_checks import ClockChecks
 from harness.runs.floor import timing_floor
-from harness.runs.loop import run_timed
+from harness.runs.loop import run_timed, until_stopped
 from harness.runs.planning import Ask, free_space, make_plan, planned, store_clips
 from harness.runs.progress import Progress
 from harness.runs.remaining import remaining
@@ -51,7 +50,7 @@ def default_place(kind: str) -> Path:
     """A name by the wall clock that nobody has: two runs may begin in one second."""
     path = Path("runs") / f"{re.sub(r'[:.+].*$', '', wall_time().replace(':', '-'))}-{kind}"
     place, number = path, 1
-    while any((place / name).exists() for name in ("plan.json", "levels.json")):
+    while any((place / name).exists() for name in ("plan.json", "levels.json", "interleave.json", "trials.json")):
         number += 1
         place = path.with_name(f"{path.name}-{number}")
     return place
@@ -107,7 +106,7 @@ def perform(run: RunFolder, access: Access, *, quiet: bool, check_clock: bool, p
         work = crew.perform(progress) if crew else perform_run(run, access, clock, progress)
         if endpoint is not None and isinstance(progress, LoadProgress):
             work = _served(endpoint, progress, work, quiet=quiet)
-        run_timed(_until_stopped(run, access, clock, work))
+        run_timed(until_stopped(_reflected(run, access, clock, work)))
     except (KeyboardInterrupt, asyncio.CancelledError):
         interrupted = True
     finally:
@@ -119,11 +118,8 @@ def perform(run: RunFolder, access: Access, *, quiet: bool, check_clock: bool, p
     return interrupted
 
 
-async def _until_stopped(run: RunFolder, access: Access, clock: Clock, work: Coroutine[Any, Any, None]) -> None:
-    """Perform the run, which is `work`; SIGTERM stops it as Ctrl-C does."""
-    task = asyncio.current_task()
-    assert task is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+async def _reflected(run: RunFolder, access: Access, clock: Clock, work: Coroutine[Any, Any, None]) -> None:
+    """Perform the run, which is `work`, beside exchanges with its reflector where it has one."""
     async with reflecting(run.path, run.plan.reflector, clock, access.secrets, _say):
         await work
 
