@@ -18,6 +18,8 @@ from tests.peers import Wire, audio, created, done, greet, on_a_socket, request,
 
 pytestmark = pytest.mark.sockets
 CLOCK = MonotonicClock()
+LENIENT = ("--limit-lateness", "60000")
+"""No turn is invalid because this machine is busy."""
 
 
 @pytest.fixture
@@ -40,7 +42,7 @@ async def test_a_run_beside_a_reflector(tmp_path: Path, clip: str) -> None:
     out = tmp_path / "run"
     async with on_a_socket(answers, CLOCK) as url, serve(NoModel(), front="reflector") as reflector:
         at = f"ws://{reflector.host}:{reflector.port}"
-        ran = await run("measure", url, "--audio", clip, "--reflector", at, "--out", str(out))
+        ran = await run("measure", url, "--audio", clip, *LENIENT, "--reflector", at, "--out", str(out))
     assert ran.code == 0, ran.err
     for words in ("Connection, in no latency above", "ping to pong, through the server's own loop", "The path: "):
         assert words in " ".join(ran.out.split())
@@ -68,7 +70,7 @@ async def test_a_run_beside_a_reflector(tmp_path: Path, clip: str) -> None:
 async def test_a_reflector_that_is_not_there_costs_one_line(tmp_path: Path, clip: str) -> None:
     out = tmp_path / "run"
     async with on_a_socket(answers, CLOCK) as url:
-        ran = await run("measure", url, "--audio", clip, "--reflector", "ws://127.0.0.1:1", "--out", str(out))
+        ran = await run("measure", url, "--audio", clip, *LENIENT, "--reflector", "ws://127.0.0.1:1", "--out", str(out))
     assert ran.code == 0, ran.err
     lines = [line for line in ran.err.splitlines() if "network's share is not measured" in line]
     assert len(lines) == 1 and "nothing listens" in lines[0]
