@@ -5,124 +5,108 @@
     python -m tools.speak_scripts --check         speak again and compare, write nothing
     python -m tools.speak_scripts --listen        let Whisper base write down what it hears, print the word error rate
 
-The voice is Kokoro's `am_michael`, male, unlike the assistant's. Phonemes come from hibari, whose alphabet is Kokoro's,
-so no phonemizer under the GPL is involved. One thread and a fixed seed make the samples the same in every run on one
-machine; other processors may round the quantised network otherwise in the last bit.
-
-Each utterance is cut to what is spoken, set to -23 dBFS (RMS over its blocks within 35 dB of the loudest), and ends
-200 ms after its last speech sample. That sample is, in the last block that `speech_end/energy-1` counts as speech, the
-last one whose own magnitude is within 35 dB of the loudest block's level.
+The voice is Kokoro's `am_michael`, male, unlike the assistant's, on hibari's phonemes (servers/engines/kokoro.py); what
+is not English has its phonemes written here, by hand. Turns of kind noise come from tools/noises.py. Each sound is cut
+to what is spoken and set to -23 dBFS, with a last speech sample that is known (harness/spoken/level.py).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import click
 import numpy as np
 
+from harness.spoken.level import Spoken, cut
+from servers.engines.kokoro import RATE_HZ, KokoroEngine
 from sessions import audio, scripts, yaml_schema
-from sessions.audio import FloatPcm, Pcm
 from sessions.errors import SetupError
-from sessions.speech_end import RANGE_DB, block_edges, block_powers, energy_1
+from tools import noises
 
-RATE_HZ = 24_000
-LEVEL_DBFS = -23.0
-LEAD_SAMPLES = RATE_HZ * 40 // 1000
-TAIL_SAMPLES = RATE_HZ * 200 // 1000
-FADE_SAMPLES = RATE_HZ * 5 // 1000
-SEED = 1
 WORST_WORD_ERROR_RATE = 0.10
-
-# Kokoro-82M's published alphabet: each run of symbols has consecutive ids from the number on. 0 is the pad.
-_ALPHABET = {
-    1: ";:,.!?", 9: '—…"()“” \u0303ʣʥʦʨᵝ\uab67AI', 31: "O", 33: "Q", 35: "ST", 39: "W", 41: "Yᵊabcdef",
-    50: "hijklmnopqrstuvwxyzɑɐɒæ", 75: "βɔɕç", 80: "ɖðʤə", 85: "ɚɛɜ", 90: "ɟ", 92: "ɡ", 99: "ɥ", 101: "ɨɪʝ",
-    110: "ɯɰŋɳɲɴø", 118: "ɸθœ", 123: "ɹ", 125: "ɾɻ", 128: "ʁɽʂʃʈʧ", 135: "ʊʋ", 138: "ʌɣɤ", 142: "χʎ", 147: "ʒʔ",
-    156: "ˈˌː", 162: "ʰ", 164: "ʲ", 169: "↓", 171: "→↗↘", 177: "ᵻ",
-}  # fmt: skip
-TOKEN_IDS = {symbol: first + offset for first, run in _ALPHABET.items() for offset, symbol in enumerate(run)}
-# Rows of a voice file: one style per number of tokens.
-MOST_TOKENS = 509
+LONG_RATE_HZ: Final = 16_000
+"""Of sounds longer than `LONG_S`: loading resamples them, and the repository stays small."""
+LONG_S: Final = 30
+# Kokoro's alphabet is IPA, but for English diphthongs.
+PHONEMES: Final = MappingProxyType(
+    {
+        "¿Cuál es la capital de Portugal?": "kwˈal ˈes la kapitˈal ðe poɾtuɣˈal?",
+        "Gracias. ¿Y cuántos días tiene una semana?": "ɡɾˈasjas. i kwˈantos ðˈias tjˈene ˈuna semˈana?",
+    }
+)
+WRITTEN: Final = MappingProxyType(
+    {
+        "four one five, five five five, zero one three two": "415 555 0132",
+        "one hundred and twenty three dollars and forty five cents": "$123.45",
+        "seventeenth": "17th",
+        "thirty": "30",
+        "ten ": "10 ",
+        "All right": "Alright",
+    }
+)
+"""What is said → as Whisper writes it down."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
-    """pcm: int16 (samples,) at 24 kHz · end_sample: index of the last speech sample."""
+class Sound:
+    """One audio file of a script. keys: of what names it in the YAML · text: what is said, "" for a noise."""
 
-    pcm: Pcm
-    end_sample: int
-
-
-class Speaker:
-    """Text → speech: hibari's phonemes, Kokoro's voice."""
-
-    def __init__(self, model: Path, voice: Path) -> None:
-        import hibari
-        import onnxruntime
-
-        onnxruntime.set_seed(SEED)
-        options = onnxruntime.SessionOptions()
-        # More threads would add up sums in another order each time.
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        self._session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-        self._styles = np.fromfile(voice, dtype="<f4").reshape(-1, 1, 256)
-        self._phonemizer = hibari.Hibari()
-
-    def say(self, text: str) -> FloatPcm:
-        """float32 (samples,) at 24 kHz, as the network gives it."""
-        ids = token_ids(" ".join(self._phonemizer.phonemize(text)))
-        feeds = {
-            "tokens": np.array([[0, *ids, 0]], dtype=np.int64),
-            "style": self._styles[len(ids)],
-            "speed": np.ones(1, dtype=np.float32),
-        }
-        samples: FloatPcm = self._session.run(None, feeds)[0].reshape(-1).astype(np.float32)
-        return samples
+    keys: tuple[yaml_schema.Key, ...]
+    audio: str
+    text: str
+    end_sample: int | None
+    language: str
 
 
-def token_ids(phonemes: str) -> list[int]:
-    """Phoneme symbols → Kokoro's ids. Raises `SetupError` for a symbol that it does not know, or for too many."""
-    strange = sorted(set(phonemes) - TOKEN_IDS.keys())
-    if strange:
-        raise SetupError(
-            f"Kokoro knows no {', '.join(map(repr, strange))} (in {phonemes!r})", "Word the text otherwise"
-        )
-    if not 1 <= len(phonemes) <= MOST_TOKENS:
-        raise SetupError(f"{len(phonemes)} phonemes are too many or none at all", "Write one or two sentences per turn")
-    return [TOKEN_IDS[symbol] for symbol in phonemes]
+def sounds(file: scripts.ScriptFile) -> Iterator[Sound]:
+    """Every audio file that the script names, in order. Raises `SetupError` where one has neither text nor recipe."""
+    for index, turn in enumerate(file.turns):
+        language = turn.language or file.language
+        if turn.audio is not None:
+            yield Sound(("turns", index), turn.audio, turn.text, turn.speech_end_sample, language)
+        for number, part in enumerate(turn.parts):
+            if part.audio is not None:
+                keys = ("turns", index, "parts", number)
+                yield Sound(keys, part.audio, part.text, part.speech_end_sample, language)
 
 
-def cut(samples: FloatPcm) -> Spoken:
-    """Trim to 40 ms before and 200 ms after the speech, and set the level."""
-    edges = block_edges(len(samples), RATE_HZ)
-    powers = block_powers(samples, edges)
-    threshold = powers.max() * 10 ** (-RANGE_DB / 10)
-    spoken = np.flatnonzero(powers >= threshold)
-    block_end = energy_1(samples, RATE_HZ, name="the synthesised text").index_samples
-    last_block = np.square(samples[edges[spoken[-1]] : block_end + 1], dtype=np.float64)
-    end = int(edges[spoken[-1]] + np.flatnonzero(last_block >= threshold)[-1])
-    start = max(0, int(edges[spoken[0]]) - LEAD_SAMPLES)
-    wanted = np.zeros(end + 1 + TAIL_SAMPLES - start, dtype=np.float64)
-    kept = samples[start : start + len(wanted)]
-    wanted[: len(kept)] = kept
-    wanted *= 10 ** (LEVEL_DBFS / 20) / np.sqrt(powers[spoken].mean())
-    ramp = np.linspace(0.0, 1.0, FADE_SAMPLES)
-    wanted[:FADE_SAMPLES] *= ramp
-    wanted[-FADE_SAMPLES:] *= ramp[::-1]
-    return Spoken(audio.to_pcm16(wanted), end - start)
+def make(sound: Sound, engine: KokoroEngine) -> Spoken:
+    """Speak it, or make the noise that its file is named after."""
+    if sound.text:
+        phonemes = PHONEMES.get(sound.text)
+        if phonemes is None and sound.language != "en":
+            raise SetupError(f"no phonemes for {sound.text!r}", "Write them into tools/speak_scripts.py")
+        return cut(engine.speak(sound.text) if phonemes is None else engine.say(phonemes), RATE_HZ)
+    name = Path(sound.audio).stem.partition("-")[0]
+    if name not in noises.NOISES:
+        where = yaml_schema.field_name(sound.keys)
+        raise SetupError(f"{where} has no text to speak", f"Write it, or name its file after {list(noises.NOISES)}")
+    return cut(noises.make(name), RATE_HZ)
 
 
-def annotate(document: yaml_schema.Document, text: str, end_samples: list[int]) -> str:
-    """The YAML `text` with each turn's `speech_end_sample` set; all else, comments too, stays as it is."""
+def as_shipped(said: Spoken) -> tuple[audio.Pcm, int, int]:
+    """Samples, rate and last speech sample of the file that holds `said`."""
+    if len(said.pcm) <= LONG_S * RATE_HZ:
+        return said.pcm, RATE_HZ, said.end_sample
+    end = audio.source_index_to_out(said.end_sample, RATE_HZ, LONG_RATE_HZ)
+    return audio.resample(said.pcm, RATE_HZ, LONG_RATE_HZ), LONG_RATE_HZ, end
+
+
+def annotate(document: yaml_schema.Document, text: str, ends: list[tuple[tuple[yaml_schema.Key, ...], int]]) -> str:
+    """The YAML `text` with `speech_end_sample` set where the keys lead to; all else, comments too, stays as it is."""
     lines = text.splitlines(keepends=True)
-    for index in reversed(range(len(end_samples))):
-        known = "speech_end_sample" in document.data["turns"][index]
-        at = document.line(("turns", index, "speech_end_sample" if known else "audio")) - 1
-        new = f"speech_end_sample: {end_samples[index]}"
+    for keys, end_sample in reversed(ends):
+        data = document.data
+        for key in keys:
+            data = data[key]
+        known = "speech_end_sample" in data
+        at = document.line((*keys, "speech_end_sample" if known else "audio")) - 1
+        new = f"speech_end_sample: {end_sample}"
         if known:
             lines[at] = re.sub(r"speech_end_sample:\s*\d+", new, lines[at])
         else:
@@ -131,48 +115,50 @@ def annotate(document: yaml_schema.Document, text: str, end_samples: list[int]) 
     return "".join(lines)
 
 
-def speak_script(path: Path, speaker: Speaker) -> list[Spoken]:
-    """All turns of a script, in order. Each must have a text."""
-    turns = scripts.read_script_file(path).turns
-    silent = [index for index, turn in enumerate(turns) if not turn.text]
-    if silent:
-        raise SetupError(f"{path}: turns[{silent[0]}] has no text to speak", "Write what the user says there")
-    return [cut(speaker.say(turn.text)) for turn in turns]
-
-
-def write_script(path: Path, spoken: list[Spoken]) -> None:
+def write_script(path: Path, made: list[tuple[Sound, Spoken]]) -> None:
     """The audio files of a script, then its annotations."""
-    for turn, said in zip(scripts.read_script_file(path).turns, spoken, strict=True):
-        file = path.parent / (turn.audio or "")
+    ends = []
+    for sound, said in made:
+        file = path.parent / sound.audio
         file.parent.mkdir(parents=True, exist_ok=True)
-        audio.write_flac(file, said.pcm, RATE_HZ)
+        pcm, rate_hz, end_sample = as_shipped(said)
+        audio.write_flac(file, pcm, rate_hz)
+        ends.append((sound.keys, end_sample))
     text = path.read_text(encoding="utf-8")
-    annotated = annotate(yaml_schema.parse(path), text, [said.end_sample for said in spoken])
-    path.write_text(annotated, encoding="utf-8")
+    path.write_text(annotate(yaml_schema.parse(path), text, ends), encoding="utf-8")
 
 
-def differences(path: Path, spoken: list[Spoken]) -> list[str]:
-    """What the shipped script holds otherwise than `spoken`, one line each."""
+def differences(path: Path, made: list[tuple[Sound, Spoken]]) -> list[str]:
+    """What the shipped script holds otherwise than was made now, one line each."""
     found = []
-    for index, (turn, said) in enumerate(zip(scripts.load_script(path).turns, spoken, strict=True)):
-        if not np.array_equal(turn.clip.pcm, said.pcm):
-            found.append(f"{path}: turns[{index}].audio: other samples than the shipped file's")
-        if turn.speech_end.index_samples != said.end_sample:
-            found.append(f"{path}: turns[{index}].speech_end_sample: {said.end_sample} is what was spoken now")
+    for sound, said in made:
+        pcm, _, end_sample = as_shipped(said)
+        where = f"{path}: {yaml_schema.field_name(sound.keys)}"
+        if not np.array_equal(audio.to_pcm16(audio.read(path.parent / sound.audio).samples), pcm):
+            found.append(f"{where}.audio: other samples than the shipped file's")
+        if sound.end_sample != end_sample:
+            found.append(f"{where}.speech_end_sample: {end_sample} is what was spoken now")
     return found
 
 
 def word_error_rate(path: Path, whisper: Any) -> tuple[float, list[str]]:
-    """WER of Whisper's transcripts of a script against its texts, and the transcripts."""
+    """WER of Whisper's transcripts of a script against its texts, and the transcripts. 0 where nothing is said."""
     import jiwer
 
-    turns = scripts.load_script(path, rate_hz=16_000).turns
-    heard = []
-    for turn in turns:
-        segments, _ = whisper.transcribe(audio.to_float(turn.clip.pcm), language="en", beam_size=1)
-        heard.append(" ".join(segment.text.strip() for segment in segments))
-    plain = [[re.sub(r"[^a-z0-9' ]", "", text.lower()) for text in texts] for texts in ([t.text for t in turns], heard)]
-    return float(jiwer.wer(plain[0], plain[1])), heard
+    said, heard = [], []
+    for turn in scripts.load_script(path, rate_hz=16_000).turns:
+        # Whisper was not made for what is no word: it writes a backchannel down as it likes.
+        if turn.text and turn.kind not in ("backchannel", "noise", "silence"):
+            segments, _ = whisper.transcribe(audio.to_float(turn.clip.pcm), language=turn.language, beam_size=1)
+            heard.append(" ".join(segment.text.strip() for segment in segments))
+            said.append(turn.text)
+    return float(jiwer.wer([_plain(text) for text in said], [_plain(text) for text in heard])), heard
+
+
+def _plain(text: str) -> str:
+    for said, written in WRITTEN.items():
+        text = text.replace(said, written)
+    return re.sub(r"[^\w' ]", "", text.replace("-", " ")).lower()
 
 
 @click.command(help=(__doc__ or "").split("\n\n")[0])
@@ -190,18 +176,26 @@ def main(names: tuple[str, ...], check: bool, listen: bool) -> None:
         raise click.ClickException("\n".join(wrong))
 
 
-def _speak(paths: list[Path], *, write: bool) -> list[str]:
+def load_engine() -> KokoroEngine:
+    """Kokoro with the scripts' voice. Raises `MissingWeights`."""
     from sessions import weights
 
     model = weights.folder("kokoro-v1.0-int8") / "kokoro-v1.0.int8.onnx"
-    speaker = Speaker(model, weights.folder("kokoro-voices") / "am_michael.bin")
+    return KokoroEngine(model, weights.folder("kokoro-voices") / "am_michael.bin")
+
+
+def _speak(paths: list[Path], *, write: bool) -> list[str]:
+    engine = load_engine()
     wrong: list[str] = []
     for path in paths:
-        spoken = speak_script(path, speaker)
+        made = [(sound, make(sound, engine)) for sound in sounds(scripts.read_script_file(path))]
         if write:
-            write_script(path, spoken)
-        wrong += differences(path, spoken)
-        lengths = ", ".join(f"{len(said.pcm) / RATE_HZ:.2f} s" for said in spoken)
+            write_script(path, made)
+            made = [
+                (sound, said) for sound, (_, said) in zip(sounds(scripts.read_script_file(path)), made, strict=True)
+            ]
+        wrong += differences(path, made)
+        lengths = ", ".join(f"{len(said.pcm) / RATE_HZ:.2f} s" for _, said in made)
         click.echo(f"{path.stem}: {lengths}")
     return wrong
 

@@ -47,6 +47,7 @@ def ask_of(target: str | None, headers: dict[str, str], options: dict[str, Any])
     """What is measured, loads aside. Raises `SetupError`."""
     from harness.runs.planning import Ask
     from harness.speech_end_error.methods import finder
+    from harness.spoken import speaker
     from sessions.runs import Limits
     from sessions.scripts import load_script, script_from_audio
 
@@ -55,7 +56,8 @@ def ask_of(target: str | None, headers: dict[str, str], options: dict[str, Any])
     if bool(options["scripts"]) == bool(options["audio"]):
         raise SetupError("nothing to say, or two ways to say it", "Give either --script (repeatable) or --audio")
     find_end = finder(options["speech_end"])
-    scripts = [load_script(name, find_end=find_end) for name in options["scripts"]] or [
+    speak = speaker()
+    scripts = [load_script(name, find_end=find_end, speak=speak) for name in options["scripts"]] or [
         script_from_audio(options["audio"], find_end=find_end)
     ]
     return Ask(

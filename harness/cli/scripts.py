@@ -70,9 +70,10 @@ def show(name: str, as_json: bool) -> None:
     duologue scripts show trip-planning
     duologue scripts show ./my-script.yaml --json
     """
+    from harness.spoken import speaker
     from sessions.scripts import load_script
 
-    script = load_script(name)
+    script = load_script(name, speak=speaker())
     if as_json:
         click.echo(json.dumps(_as_json(script), indent=2, ensure_ascii=False))
         return

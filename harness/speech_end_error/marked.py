@@ -21,10 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sessions.audio import Pcm, to_float, to_pcm16
-from sessions.scripts import library, load_script
+from sessions.scripts import load_script
 from sessions.speech_end import RANGE_DB, block_edges, block_powers
 
 MARKED = "marked-speech/1"
+SCRIPTS = ("facts", "small-talk", "trip-planning")
+"""The shipped dialogues whose turns are the material."""
 CONDITIONS = ("clean", "noise 20 dB", "noise 10 dB", "breath", "soft end")
 PLACEMENTS = 3
 RATE_HZ = 24_000
@@ -51,7 +53,7 @@ class Marked:
 
 def marked_audio() -> Iterator[Marked]:
     """Every clip, the same samples in every run."""
-    utterances = [turn for name in library() for turn in load_script(name, rate_hz=RATE_HZ).turns]
+    utterances = [turn for name in SCRIPTS for turn in load_script(name, rate_hz=RATE_HZ).turns]
     for place in range(len(utterances) * PLACEMENTS):
         turn = utterances[place // PLACEMENTS]
         speech = to_float(turn.clip.pcm).astype(np.float64)
@@ -63,6 +65,7 @@ def marked_audio() -> Iterator[Marked]:
             wave = np.zeros(end + 1 + _samples(TAIL_MS))
             wave[lead : lead + len(speech)] = speech
             _add(condition, wave, end, _level(turn.clip.pcm), dice, pink=place % 2 == 1)
+            assert turn.audio_path is not None
             name = f"{turn.audio_path.parent.name}/{turn.audio_path.name} behind {lead} samples"
             yield Marked(name, condition, to_pcm16(wave), end)
 

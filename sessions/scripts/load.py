@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 
 from sessions import audio, yaml_schema
-from sessions.errors import BadAudio, BadFile, SetupError
+from sessions.errors import BadAudio, BadFile, MissingExtra, MissingWeights, SetupError
 from sessions.scripts import rules
 from sessions.scripts.format import HINTS, STAND_INS, VERSION, PartFile, ScriptFile, TurnFile
 from sessions.scripts.script import Script, ScriptTurn
@@ -222,7 +222,9 @@ class _Loader:
             raise document.mistake(at, "this text needs a voice, and this command has none", "Give an audio file")
         try:
             return self.speak(text, voice=voice, language=language)
-        except BadAudio as error:
+        except (MissingExtra, MissingWeights):
+            raise  # no mistake of the file
+        except SetupError as error:
             raise document.mistake(at, error.what, error.mend) from error
 
 
