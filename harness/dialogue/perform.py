@@ -221,30 +221,32 @@ class Dialogue:
     async def _speak(self, transport: Transport, index: int, turn: TurnToSpeak, start_ns: int) -> None:
         """Manual turns: the utterance up to n, then its end-of-turn messages at once."""
         rate_hz = self._dialect.rate_hz
-        frames = deque(
-            (start_ns + samples_to_ns(frame.first_sample + frame.samples, rate_hz), frame)
-            for frame in self._texts.of_clip(turn.pcm, turn.last_sample)
-        )
+        frames = self._texts.of_clip(turn.pcm, turn.last_sample)
         messages = deque(self._dialect.end_of_turn(index))
+        sent = 0
+
+        def due_ns() -> int:
+            return start_ns + samples_to_ns(frames[sent].first_sample + frames[sent].samples, rate_hz)
 
         def step() -> int | None:
+            nonlocal sent
             if self._lost is not None:
                 raise self._over(self._lost)
-            due_ns, frame = frames[0]
-            if not self._send_frame(transport, frame.payload, due_ns, index, frame.first_sample, frame.samples):
+            frame = frames[sent]
+            if not self._send_frame(transport, frame.payload, due_ns(), index, frame.first_sample, frame.samples):
                 return None
-            frames.popleft()
-            if frames:
-                return frames[0][0]
+            sent += 1
+            if sent < len(frames):
+                return due_ns()
             while messages and self._write_now(transport, messages[0], index):
                 messages.popleft()
             return None
 
         if self._lost is not None:
             raise self._over(self._lost)
-        await self._clock.run_steps(frames[0][0], step)
-        if frames:  # the connection is not open any more
-            await self._send(transport, frames[0][1].payload.decode())
+        await self._clock.run_steps(due_ns(), step)
+        if sent < len(frames):  # the connection is not open any more: this tells why
+            await self._send(transport, frames[sent].payload.decode())
         for message in messages:
             await self._write(transport, message, index)
 
