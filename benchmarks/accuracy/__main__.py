@@ -42,7 +42,7 @@ class Size:
     turns: int
 
 
-FULL = (Size(1, 3, 34), Size(MANY, 2, REPLIES))
+FULL = (Size(1, 3, 35), Size(MANY, 2, REPLIES))
 QUICK = (Size(1, 1, 2 * REPLIES), Size(MANY, 1, REPLIES // 2))
 
 Reports = dict[tuple[int, str], list[Reported]]

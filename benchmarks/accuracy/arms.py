@@ -42,8 +42,7 @@ class Job:
 class Arm:
     """perform: hold the dialogues and say what was reported; raises `SetupError` where the client did not manage.
 
-    front: what it speaks · end, sounding: its own definition, as `truth.judge` takes it · one_figure: it has no
-    voice-to-voice of its own.
+    front: what it speaks · end, sounding: its own definition, as `truth.judge` takes it.
     """
 
     name: str
@@ -51,7 +50,6 @@ class Arm:
     perform: Callable[[Job], list[Reported]]
     end: str
     sounding: bool = False
-    one_figure: bool = False
 
 
 @contextlib.contextmanager
@@ -61,7 +59,10 @@ def server(front: str, behaviour: Path, log: Path) -> Iterator[str]:
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None and process.stdout is not None
     try:
-        yield process.stdout.readline().decode().strip()
+        url = process.stdout.readline().decode().strip()
+        if not url:
+            raise SetupError(f"the metronome behind {front} did not start", f"Try it by hand: {' '.join(command[1:])}")
+        yield url
     finally:
         process.stdin.close()
         process.wait()
@@ -140,16 +141,15 @@ OURS = "duologue"
 ARMS = (
     Arm(OURS, "openai-realtime", _ours, "told"),
     Arm("voicebench 0.2.0", "voicebench", _peer("voicebench", "drive_voicebench.py"), "ahead", sounding=True),
-    Arm("voice-evals 0.2.1", "voice-evals", _peer("voice-evals", "drive_voice_evals.py"), "ahead", one_figure=True),
+    Arm("voice-evals 0.2.1", "voice-evals", _peer("voice-evals", "drive_voice_evals.py"), "ahead"),
     Arm(
         "speech-to-speech 1.1.0",
         "speech-to-speech-client",
         _peer("speech-to-speech-client", "drive_speech_to_speech.py", 16_000),
         "ahead",
-        one_figure=True,
     ),
-    Arm("script, time()", "openai-realtime", _plain("wall"), "heard", one_figure=True),
-    Arm("script, perf_counter", "openai-realtime", _plain("perf"), "heard", one_figure=True),
+    Arm("script, time()", "openai-realtime", _plain("wall"), "heard"),
+    Arm("script, perf_counter", "openai-realtime", _plain("perf"), "heard"),
 )
 
 NOT_DRIVEN = {

@@ -11,7 +11,7 @@ from benchmarks.accuracy.truth import Found, Spread, spread
 
 GOAL_RATIO = 5.0
 FIGURES = ("first packet", "voice-to-voice")
-WITH_LATE = ", late turns too"
+WITH_LATE = ", + late turns"
 """Ours with the turns that it leaves out because this machine was late in them: the others leave out none."""
 JUDGES = {"own": "own words", "ours": "our words"}
 
