@@ -6,19 +6,23 @@ import asyncio
 import json
 import signal
 from collections.abc import Callable, Sequence
+from io import StringIO
 from pathlib import Path
 
 import pytest
 import soundfile
 from click import UsageError
 from click.testing import CliRunner
+from rich.console import Console
 
 from harness.cli.measure import measure
 from harness.compare.side import read_side
 from harness.runs.planning import Ask
 from harness.several.interleave import begin_pair
-from harness.several.trials import begin_trials
+from harness.several.screen import print_trials
+from harness.several.trials import TrialRow, TrialRun, Trials, begin_trials, verdict_of
 from metrics.stats import percentile
+from metrics.trials import spread_of_trials
 from servers.app import serve
 from servers.models.metronome import load_metronome
 from servers.write_log import Write
@@ -241,3 +245,26 @@ async def test_trials_of_nobody_leave_nothing(tmp_path: Path, script: str) -> No
     ran = await run("measure", NOWHERE, "--trials", "2", "--script", script, "--out", str(tmp_path / "trials"))
     assert ran.code == 2 and "nothing listens" in ran.err
     assert not (tmp_path / "trials").exists()
+
+
+def test_the_screen_tells_spread_verdict_and_losses() -> None:
+    """A measure whose trials lie apart, one of equal trials, one of too few."""
+    apart = [[("short", [300.0 + 100 * trial + turn]) for turn in range(8)] for trial in range(3)]
+    cases = {"voice_to_voice_ms": apart, "first_packet_ms": [apart[0]] * 3, "gap_max_ms": [[], apart[0][:1]]}
+    rows = []
+    for name, trials in cases.items():
+        spread = spread_of_trials(trials)
+        rows.append(TrialRow(name, "ms", spread, verdict_of(spread)))
+    runs = [TrialRun(f"trial-{k}", 8, 8, 0, 0, lost=k // 3, bounds=["A.", f"{k}."]) for k in (1, 2, 3)]
+    text = StringIO()
+    print_trials(Trials("2026-11-29T10:15:00", "ws://a", 3, runs, rows), Console(file=text, width=80))
+    told = [" ".join(line.split()) for line in text.getvalue().splitlines()]
+    assert "trial-3: 8 dialogues, 8 turns completed, 0 invalid, 0 failed; 1 dialogue lost" in told
+    assert "voice-to-voice (ms) 404 155 – 652 100 304 – 504 2.45" in told
+    assert "first packet (ms) 304 304 – 304 0 304 – 304 2.45" in told
+    assert "longest gap (ms) – – – – –" in told
+    whole = " ".join(told)
+    assert "voice-to-voice: trials differ more than chance (p < 0.001), so a single run tells less than" in whole
+    assert "first packet: trials do not differ more than chance shows (p = 1)." in whole
+    assert "longest gap: whether trials differ more than chance cannot be told: needs 2 trials with values" in whole
+    assert told.count("A.") == 1 and "trial-2: 2." in told

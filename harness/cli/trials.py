@@ -71,6 +71,8 @@ def _tell(place: Path, runs: Sequence[RunFolder], interrupted: bool, as_json: bo
     if interrupted:
         left = sum(1 for run in runs if remaining(run))
         click.echo(f"interrupted, {plural(left, 'trial')} not over. {go_on}", err=True)
+    elif lost := sum(trial.lost for trial in trials.trials):
+        click.echo(f"{plural(lost, 'dialogue')} lost. {go_on}", err=True)
     for made in finished:
         click.echo(f"report: {made.report_path}", err=as_json)
     if interrupted:

@@ -179,7 +179,7 @@ def _side(side: Side) -> ComparedSide:
 
 def _bounds(a: Side, b: Side, same_ends: bool) -> list[str]:
     """Told once where it is the same for both. same_ends: of each clip, as `fit` found it."""
-    told = [(name, line) for name, side in _both(a, b) for line in (side.clock_bound(), *side.speech_end_bounds())]
+    told = [(name, line) for name, side in _both(a, b) for line in (*side.clock_bounds(), *side.speech_end_bounds())]
     lines = [line for _, line in told]
     shared = [line for line in dict.fromkeys(lines) if lines.count(line) == 2]
     own = [f"{name}: {line}" for name, line in told if line not in shared]

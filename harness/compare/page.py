@@ -20,10 +20,16 @@ def comparison_page(compared: Compared, reports: Mapping[str, str]) -> str:
     verdicts = [
         tag("p", tag("b", words_for(row.metric).label), f": {row.verdict}.") for row in compared.rows if row.verdict
     ]
-    notes = [f"not under equal conditions: {what}" for what in compared.allowed.values()]
+    untold = [one for row in compared.rows for one in row.comparison.differences if one.difference is None]
+    notes = [
+        *dict.fromkeys(
+            f"no {one.figure}: {one.reason.partition(', has ')[0]}" for one in untold if "needs" in one.reason
+        )
+    ]
+    notes += [f"not under equal conditions: {what}" for what in compared.allowed.values()]
     notes += [*compared.bounds, compared.pairing, *compared.remarks]
     body = [
-        tag("header", tag("div", "duologue · B against A", class_="over"), tag("h1", "Two targets compared"), *sides),
+        tag("header", tag("div", "duologue · B against A", class_="over"), tag("h1", _headline(compared)), *sides),
         tag(
             "main",
             tag(
@@ -52,6 +58,12 @@ def _policy(style: str) -> str:
     return f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-{sha256}'"
 
 
+def _headline(compared: Compared) -> str:
+    """The verdict on voice-to-voice, where there is one."""
+    verdicts = [row.verdict for row in compared.rows if row.metric == "voice_to_voice_ms" and row.verdict]
+    return f"Voice-to-voice: {verdicts[0]}" if verdicts else "Two targets compared"
+
+
 def _side(name: str, side: ComparedSide, report: str) -> Markup:
     told = (
         f" {side.target}, {plural(side.dialogues, 'dialogue')} from {side.created[:19].replace('T', ' ')}: "
@@ -68,14 +80,15 @@ def _table(compared: Compared) -> Markup:
 
 
 def _rows(row: Row) -> list[Markup]:
-    """One for each percentile; those that cannot be told say why in place of figures."""
+    """One for each percentile that can be told; the first one says why where none can."""
     label = words_for(row.metric).label + (" (ms)" if row.unit == "ms" else "")
     label += " *" * bool(row.marks)
     compared = row.comparison
     count = f"{compared.n_a}" if compared.pairing == "paired" else f"{compared.n_a}, {compared.n_b}"
+    shown = [one for one in compared.differences if one.difference is not None] or compared.differences[:1]
     return [
         tag("tr", tag("td", "" if place else label), tag("td", one.figure), *_cells(one, "" if place else count))
-        for place, one in enumerate(compared.differences)
+        for place, one in enumerate(shown)
     ]
 
 

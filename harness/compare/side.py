@@ -57,9 +57,10 @@ class Side:
         """Dialogue id → the metric's values over its completed turns that have one."""
         return {dialogue.id: list(values_of(dialogue, metric).values()) for dialogue in self.dialogues}
 
-    def clock_bound(self) -> str:
-        """How far its latencies may be off by this machine's clock, in a sentence."""
-        return bound_line(bound_of(read_parts(self.path), self.plan.limits.lateness_ms))
+    def clock_bounds(self) -> list[str]:
+        """How far its latencies may be off by this machine's clock, and what spoilt it, in sentences."""
+        bound = bound_of(read_parts(self.path), self.plan.limits.lateness_ms)
+        return [bound_line(bound), *(bound.warnings if bound else ())]
 
     def speech_end_bounds(self) -> list[str]:
         """How far its latencies may be off by who found the ends of speech, in sentences."""

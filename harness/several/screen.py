@@ -17,6 +17,8 @@ def print_trials(found: Trials, console: Console) -> None:
     console.print(Text.assemble((clean(found.target), "bold"), (f"  {_when(found)}", "dim")), highlight=False)
     for trial in found.trials:
         told = f"{trial.completed} turns completed, {trial.invalid} invalid, {trial.failed} failed"
+        if trial.lost:
+            told += f"; {plural(trial.lost, 'dialogue')} lost"
         console.print(Text(f"{trial.run}: {plural(trial.dialogues, 'dialogue')}, {told}", style="dim"), highlight=False)
     console.print(Padding(_table(found), (1, 0)), highlight=False)
     for line in _notes(found):

@@ -25,13 +25,15 @@ VERSION = 1
 
 
 class TrialRun(msgspec.Struct, frozen=True):
-    """One trial. run: its folder · completed, invalid, failed: its attempts · bounds: how far latencies may be off."""
+    """One trial. run: its folder · completed, invalid, failed: its attempts · lost: dialogues, with a worker that
+    died · bounds: how far latencies may be off, in sentences."""
 
     run: str
     dialogues: int = 0
     completed: int = 0
     invalid: int = 0
     failed: int = 0
+    lost: int = 0
     bounds: list[str] = []
 
 
@@ -99,7 +101,7 @@ def finish_trials(place: Path, runs: Sequence[RunFolder]) -> tuple[Trials, list[
         created=runs[0].plan.created,
         target=runs[0].plan.target,
         asked=len(runs),
-        trials=[_trial(side) for side in sides],
+        trials=[_trial(side, made) for side, made in zip(sides, finished, strict=True)],
         rows=[_row(sides, name) for name in usual_metrics(sides)],
     )
     _keep(place, trials)
@@ -111,7 +113,7 @@ def _keep(place: Path, trials: Trials) -> None:
         write_atomic(place / TRIALS, msgspec.json.format(msgspec.json.encode(trials), indent=2))
 
 
-def _trial(side: Side) -> TrialRun:
+def _trial(side: Side, finished: FinishedRun) -> TrialRun:
     attempts = side.attempts
     return TrialRun(
         run=side.path.name,
@@ -119,7 +121,8 @@ def _trial(side: Side) -> TrialRun:
         completed=attempts.completed,
         invalid=attempts.invalid,
         failed=attempts.failed,
-        bounds=[side.clock_bound(), *side.speech_end_bounds()],
+        lost=finished.summary.dialogues.lost,
+        bounds=[*side.clock_bounds(), *side.speech_end_bounds()],
     )
 
 
