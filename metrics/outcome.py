@@ -114,7 +114,7 @@ def _reply_verdict(view: TurnView) -> Verdict | None:
     if end.outcome == "":
         return None
     if end.outcome == TIME_OUT:
-        return _nothing_came(view, end.detail)
+        return _nothing_came(view, end.detail, end.t_ns)
     return failure_without_turn(end)
 
 
@@ -125,12 +125,14 @@ def _abandoned(view: TurnView) -> Verdict:
     return _nothing_came(view, "the dialogue went on without an end of the reply")
 
 
-def _nothing_came(view: TurnView, detail: str) -> Verdict:
-    """We waited in vain for the reply, or for its end."""
+def _nothing_came(view: TurnView, detail: str, until_ns: int | None = None) -> Verdict:
+    """We waited in vain for the reply, or for its end. until_ns: when we gave up; what came after it is no news."""
     reply, faults = view.replies.reply, faults_of(view)
     if reply is None and not view.replies.turn.expects_reply:
         return Verdict("completed", QUIET, detail)
-    if reply is not None and (view.heard.arrivals or any(piece.text for piece in reply.texts)):
+    came_ns = [arrival.t_ns for arrival in view.heard.arrivals]
+    came_ns += [piece.t_ns for piece in reply.texts if piece.text] if reply is not None else []
+    if came_ns and (until_ns is None or min(came_ns) <= until_ns):
         return Verdict("failed", NO_END, detail)
     if faults:
         return Verdict("failed", SERVER_ERROR, _joined(_undecodable(faults), detail))

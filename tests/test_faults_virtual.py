@@ -238,6 +238,12 @@ def test_a_long_gap_of_a_living_server_is_a_gap_not_a_failure() -> None:
     assert played.ms(0, "first_packet_ms") == 35_000.0
 
 
+def test_words_without_an_end_are_a_reply_without_one_for_later_turns_too() -> None:
+    played = play_virtual(replying(created("r"), text("r", "Well")), [utterance(), utterance()], limits=QUICK)
+    assert [turn.outcome for turn in played.turns] == ["no end event"] * 2
+    assert "turn 1 ended with no end event" in played.turns[1].detail
+
+
 def test_a_dead_server_is_named_so() -> None:
     played = play_virtual(replying(), limits=QUICK)
     assert played.turns[0].outcome == "time-out"

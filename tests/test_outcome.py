@@ -188,6 +188,11 @@ class TestHowAReplyEnds:
         result = judged(reply(packets=audio(400)), ends=(End(END_NS + 700 * MS, 0, "time-out", "idle for 0.4 s"),))
         assert verdict(result) == ("failed", "no end event")
 
+    def test_what_comes_after_we_gave_up_was_not_there_in_time(self) -> None:
+        late = reply("", packets=audio(400, END_NS + 3000 * MS), done_ns=None)
+        gave_up = End(END_NS + 2000 * MS, 0, "time-out", "no sign of life for 2 s")
+        assert verdict(judged(late, ends=(gave_up,))) == ("failed", "time-out")
+
     def test_never_ended_and_the_dialogue_went_on(self) -> None:
         assert verdict(judged(self.open_reply)) == ("failed", "no end event")
         assert verdict(judged(reply("", done_ns=None))) == ("failed", "time-out")

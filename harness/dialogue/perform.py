@@ -17,7 +17,7 @@ from harness.dialogue.heartbeat import Heartbeat
 from harness.dialogue.pacing import FrameTexts, Lane
 from harness.dialogue.record import Performance, Record, TurnToSpeak, closed_event, connected_event, outcome_of
 from harness.dialogue.split_secrets import TextGuard
-from harness.dialogue.tracker import LiveTurn, Tracker
+from harness.dialogue.tracker import LiveReply, LiveTurn, Tracker
 from sessions.clock import NS_PER_MS, NS_PER_S, TimerWheel, samples_to_ns, wall_time
 from sessions.errors import (
     ConnectTimeout,
@@ -357,9 +357,9 @@ class Dialogue:
             detail = f"no sign of life for {limits.idle_s:g} s"
             if limits.idle_s >= 2 * KEEPALIVE_S:  # else no pong was due yet
                 detail += ", not even a pong"
-            return _TurnOver("no end event" if _has_audio(replies) else "time-out", detail, ends_dialogue=True)
-        if any(r.first_audio_ns is not None for r in replies):
-            return _TurnOver("no end event", f"audio came, its end did not: {waited}", ends_dialogue=True)
+            return _TurnOver("no end event" if _has_come(replies) else "time-out", detail, ends_dialogue=True)
+        if _has_come(replies):
+            return _TurnOver("no end event", f"a reply came, its end did not: {waited}", ends_dialogue=True)
         detail = f"alive, but no reply: {waited}"
         if self._dialect.protocol_class == "B":
             detail += "; its voice detection may not have noticed the end of the turn"
@@ -483,5 +483,6 @@ async def _came(event: asyncio.Event, within_ns: int) -> bool:
     return True
 
 
-def _has_audio(replies: Sequence[object]) -> bool:
-    return any(getattr(reply, "first_audio_ns", None) is not None for reply in replies)
+def _has_come(replies: Sequence[LiveReply]) -> bool:
+    """Whether anything of a reply came, sound or words: what fails then is its end."""
+    return any(reply.first_audio_ns is not None or reply.text for reply in replies)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from harness.calibrate.bound import Bound, Part, bound_of
 from harness.network.log import Stretch
 from harness.network.summary import Network, network_of
-from harness.report.wording import plural
+from harness.report.wording import number, plural
 from harness.results.dialogue_result import DialogueResult
 from harness.runs.losses import NOTHING_LOST, Lost
 from harness.speech_end_error import bound_ms
@@ -220,7 +220,7 @@ def summarise_run(
             heard_ms=sum(turn.false_start_heard_ms for turn in turns),
         ),
         flags=_flags(turns),
-        remarks=[*_remarks(counted), *lost.reasons],
+        remarks=[*_remarks(counted), *_stalled(turns, plan.limits.lateness_ms), *lost.reasons],
         definitions={**plan.definitions, "statistics": STATISTICS.partition("/")[2]},
         software=plan.software,
         machine_floor=dict(floor),
@@ -361,6 +361,14 @@ def _remarks(counted: Dialogues) -> list[str]:
     if counted.stopped:
         remarks.append(f"{plural(counted.stopped, 'dialogue')} stopped by the user; in no figure")
     return remarks
+
+
+def _stalled(turns: Iterable[TurnResult], limit_ms: float) -> Iterator[str]:
+    """A heartbeat over the limit in any attempt, whatever became of it."""
+    lags_ms = [value_of(turn.measures.get("heartbeat_lag_max_ms")) or 0.0 for turn in turns]
+    late = [lag_ms for lag_ms in lags_ms if lag_ms > limit_ms]
+    if late:
+        yield f"this machine stalled in {plural(len(late), 'turn')}, for {number(max(late))} ms at worst"
 
 
 def _spoken(dialogue: DialogueResult) -> SpokenDialogue:
