@@ -28,11 +28,12 @@ import trustme
 from websockets.asyncio.server import ServerConnection, serve
 
 from clients.transports.websocket import open_websocket
+from harness import exits
 from sessions.clock import MonotonicClock
 from sessions.errors import TransportError
 from sessions.runs import RunFolder
 from sessions.secrets import Secrets
-from tests.commands import Ran, environment, finish, run, start
+from tests.commands import ROOT, Ran, environment, finish, run, start
 from tests.peers import Gone, SocketWire, Wire, audio, created, done, greet, on_a_socket, request, tone
 
 pytestmark = pytest.mark.sockets
@@ -351,3 +352,9 @@ async def test_an_ipv6_target_with_path_and_query_is_reached_past_any_proxy(tmp_
     assert ran.code == 0, ran.err
     assert asked == ["/my/path?model=a%26b%20c"]
     assert summary_of(tmp_path / "run")["target"] == url
+
+
+def test_the_readme_names_every_exit_code() -> None:
+    (sentence,) = re.findall(r"Exit codes: ([^.]*)\.", (ROOT / "README.md").read_text().replace("\n", " "))
+    told = {int(code) for code in re.findall(r"\b\d+\b", sentence)}
+    assert told == {0} | {code for name, code in vars(exits).items() if name.isupper()}
