@@ -56,6 +56,7 @@ class MemoryTransport:
         self.ended: TransportError | None = None
         self.last_sign_ns = clock.now_ns()
         self.unread_bytes = 0
+        self.is_released = False
         self.sent: list[tuple[int, str]] = []
         self.take: Take = lambda data, t_ns, first_ns, binary: False
         self.pings: list[bytes] = []
@@ -102,6 +103,9 @@ class MemoryTransport:
 
     def pong(self, payload: bytes) -> None:
         self.on_pong(payload, self.clock.now_ns())
+
+    def release(self) -> None:
+        self.is_released = True
 
     def tell_pongs(self, told: Callable[[bytes, int], None]) -> None:
         self.on_pong = told

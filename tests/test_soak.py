@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import json
 from pathlib import Path
@@ -12,6 +13,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from clients.transports.websocket import StampingConnection
+from harness.dialogue.perform import Dialogue
 from harness.dialogue.record import Record
 from harness.load.drive import WHOLE
 from harness.load.progress import LoadProgress
@@ -21,10 +24,11 @@ from harness.results.derive import Derived
 from harness.results.finish import finish_run
 from harness.runs.planning import Slot, planned
 from harness.runs.remaining import remaining, slots_left, spent_s
-from harness.runs.run import Watcher, perform_run
+from harness.runs.run import Access, Watcher, perform_run
 from sessions.clock import NS_PER_S, MonotonicClock, TimerWheel
 from sessions.errors import SetupError
 from sessions.runs import Load, RunFolder, Share
+from sessions.secrets import Secrets
 from tests.commands import run as run_command
 from tests.load_runs import ACCESS, Slots, Workers, hold, make_run
 from tests.peers import in_memory, on_a_socket, tone
@@ -219,3 +223,22 @@ async def test_the_command_measures_for_a_time(tmp_path: Path) -> None:
     assert attempts["total"] == done == attempts["completed"] + attempts["invalid"] + attempts["failed"]
     assert "begun for" in " ".join(ran.out.split()) and "--duration 2s" in (out / "report.html").read_text()
     assert refused.code == 2 and "--duration cannot change" in refused.err
+
+
+@pytest.mark.sockets
+async def test_a_dialogue_leaves_nothing_for_the_collector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While dialogues go on nothing collects garbage: what one leaves in cycles would stay for the length of a soak."""
+    run = make_run(tmp_path / "run", Load(sessions=2), 4)
+    clock = TimerWheel(MonotonicClock())
+    gc.collect()
+    monkeypatch.setattr(gc, "enable", lambda: None)
+    try:
+        async with on_a_socket(Workers(100), clock) as url:
+            await perform_run(run, Access(f"{url}/v1/realtime", {}, "", Secrets()), clock, Watcher())
+            await asyncio.sleep(0.05)  # the loop lets go of what is closed
+            kinds = (Dialogue, Record, StampingConnection)
+            left = [type(kept).__name__ for kept in gc.get_objects() if type(kept) in kinds]
+    finally:
+        monkeypatch.undo()
+        gc.enable()
+    assert len(run.journal()) == 4 and left == []

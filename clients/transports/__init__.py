@@ -91,6 +91,13 @@ class Transport(Protocol):
         """What the kernel knows of round trips to the next TCP peer, None where nobody tells."""
         ...
 
+    def release(self) -> None:
+        """Nothing will be asked of this transport again, and it tells nobody anything: it keeps nothing alive.
+
+        No garbage is collected while dialogues go on, so what one leaves behind must go without that.
+        """
+        ...
+
     async def close(self) -> None:
         """Close in order, waiting at most a few seconds."""
         ...

@@ -80,6 +80,7 @@ class StampingConnection(ClientConnection):
         self.flooded = False
         self.lost: BaseException | None = None
         self.is_lost = False
+        self._is_released = False
         self.on_pong: Callable[[bytes, int], None] = lambda payload, t_ns: None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -205,6 +206,18 @@ class StampingConnection(ClientConnection):
         super().connection_lost(exc)
         self.lost, self.is_lost = exc, True
         self._tell_reader()
+        if self._is_released:
+            self._let_go()
+
+    def release(self) -> None:
+        """Take this object and the library's apart, which hold each other, as soon as the connection is lost."""
+        self._is_released = True
+        if self.is_lost:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        for part in (self.protocol, self):
+            part.__dict__.clear()
 
 
 class _Connect(connect):
@@ -291,6 +304,9 @@ class WebSocketTransport:
 
     def tcp_round_trip(self) -> TcpRoundTrip | None:
         return tcp_round_trip(self._ws.transport.get_extra_info("socket"))
+
+    def release(self) -> None:
+        self._ws.release()
 
     async def close(self) -> None:
         with contextlib.suppress(TimeoutError, WsClosed):

@@ -469,6 +469,10 @@ class Dialogue:
         reader.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._end_log()
+        transport.release()
+        for error in (self._lost, self.record.error):
+            if error is not None:
+                error.__traceback__ = error.__context__ = None  # its frames hold this dialogue, which holds it
 
     def _log(self, event: AnyEvent) -> None:
         self.record.events.append(event)
