@@ -29,7 +29,8 @@ import click
 import msgspec
 
 from benchmarks.peers.environment import interpreter_for
-from benchmarks.streams import CONNECTIONS_PER_S, Window
+from benchmarks.streams import STEP_NS, Window
+from sessions.clock import NS_PER_S
 from sessions.errors import SetupError
 
 ARMS = ("bare", "ours", "2 workers", "deadlines", "sleeps", "locust")
@@ -56,7 +57,7 @@ def hold(arm: str, path: str, streams: int, seconds: float) -> Window | None:
             for command in commands
         ]
         try:
-            limit_s = _PATIENCE_S + 2 * streams / CONNECTIONS_PER_S + 3 * seconds
+            limit_s = _PATIENCE_S + 2 * streams * STEP_NS / NS_PER_S + 3 * seconds
             said = [one.communicate(timeout=limit_s)[0] for one in running]
         except subprocess.TimeoutExpired:
             return None

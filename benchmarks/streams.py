@@ -45,7 +45,8 @@ from sessions.secrets import Secrets
 
 FRAME_NS = 20 * NS_PER_MS
 FRAME_SAMPLES = 480
-CONNECTIONS_PER_S = 200
+STEP_NS = 21 * NS_PER_MS // 4
+"""Between two connections: phases of frames lie as in a run, whose sessions begin 21 ms apart."""
 SETTLE_NS = NS_PER_S // 2
 CLOCK = MonotonicClock()
 _TONE_S = 60
@@ -135,11 +136,11 @@ def _raise_failed(tasks: list[asyncio.Task[Any]]) -> None:
 
 
 async def _spread(count: int, make: Callable[[], Awaitable[Any]], meter: Meter) -> Window:
-    """Begin `count` streams, so many a second, then take the window."""
+    """Begin `count` streams, one each step, then take the window."""
     tasks: list[asyncio.Task[Any]] = []
     start_ns = CLOCK.now_ns()
     for k in range(count):
-        await CLOCK.sleep_until_ns(start_ns + k * NS_PER_S // CONNECTIONS_PER_S)
+        await CLOCK.sleep_until_ns(start_ns + k * STEP_NS)
         tasks.append(asyncio.ensure_future(make()))
     return await _measure(meter, tasks)
 

@@ -14,8 +14,9 @@ from harness.load.think import pauses_ns
 from sessions.clock import NS_PER_MS, NS_PER_S, Clock
 from sessions.runs import Load, Share
 
-STEP_NS = 20 * NS_PER_MS
-"""Between two connections of a closed loop: a storm of them would measure how the server shakes hands."""
+STEP_NS = 21 * NS_PER_MS
+"""Between two connections of a closed loop: a storm of them would measure how the server shakes hands. No multiple of a
+frame's 20 ms, so that the frames of many sessions do not fall due at one instant."""
 
 WHOLE = Share()
 
