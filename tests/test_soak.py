@@ -30,8 +30,8 @@ from sessions.errors import SetupError
 from sessions.runs import Load, RunFolder, Share
 from sessions.secrets import Secrets
 from tests.commands import run as run_command
-from tests.load_runs import ACCESS, Slots, Workers, hold, make_run
-from tests.peers import in_memory, on_a_socket, tone
+from tests.load_runs import ACCESS, Full, Slots, Workers, hold, make_run
+from tests.peers import Peer, in_memory, on_a_socket, tone
 from tests.run_samples import plan
 from tests.virtual_time import VirtualClock, run_virtual
 
@@ -226,14 +226,17 @@ async def test_the_command_measures_for_a_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.sockets
-async def test_a_dialogue_leaves_nothing_for_the_collector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("peer", [Workers(100), Full(1)], ids=["all answered", "some refused"])
+async def test_a_dialogue_leaves_nothing_for_the_collector(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, peer: Peer
+) -> None:
     """While dialogues go on nothing collects garbage: what one leaves in cycles would stay for the length of a soak."""
     run = make_run(tmp_path / "run", Load(sessions=2), 4)
     clock = TimerWheel(MonotonicClock())
     gc.collect()
     monkeypatch.setattr(gc, "enable", lambda: None)
     try:
-        async with on_a_socket(Workers(100), clock) as url:
+        async with on_a_socket(peer, clock) as url:
             await perform_run(run, Access(f"{url}/v1/realtime", {}, "", Secrets()), clock, Watcher())
             await asyncio.sleep(0.05)  # the loop lets go of what is closed
             kinds = (Dialogue, Record, StampingConnection)

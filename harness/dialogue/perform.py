@@ -152,6 +152,7 @@ class Dialogue:
             self._log(GaveUp(t_ns=now_ns, turn=turn, outcome=outcome, detail=self._how.secrets.mask(detail)))
         self.record.completed = True
         self._end_log()
+        _forget_frames(error)
         return self.record
 
     def _end_log(self) -> None:
@@ -470,12 +471,17 @@ class Dialogue:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._end_log()
         transport.release()
-        for error in (self._lost, self.record.error):
-            if error is not None:
-                error.__traceback__ = error.__context__ = None  # its frames hold this dialogue, which holds it
+        _forget_frames(self._lost)
 
     def _log(self, event: AnyEvent) -> None:
         self.record.events.append(event)
+
+
+def _forget_frames(error: BaseException | None) -> None:
+    """The frames of an error that a dialogue keeps hold the dialogue: both would stay until garbage is collected."""
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 async def _came(event: asyncio.Event, within_ns: int) -> bool:
