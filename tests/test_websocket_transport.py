@@ -207,6 +207,36 @@ async def _idle(wire: Wire) -> None:
     await wire.receive()
 
 
+BROKEN_RULES = {
+    "incorrect masking": b"\x81\x85abcdhello",
+    "reserved bits must be 0": b"\xc1\x05hello",
+    "invalid opcode": b"\x83\x05hello",
+    "control frame too long": b"\x89\x7e\x01\x00" + b"x" * 256,
+    "fragmented control frame": b"\x09\x01x",
+    "unexpected continuation frame": b"\x80\x01x",
+    "expected a continuation frame": b"\x01\x01a\x81\x01b",
+    "invalid status code": b"\x88\x02\x00\x01",
+}
+
+
+@pytest.mark.parametrize("rule", BROKEN_RULES)
+@pytest.mark.parametrize("with_another", [False, True])
+async def test_a_broken_rule_ends_the_connection_at_once_and_is_named(rule: str, with_another: bool) -> None:
+    """The server keeps the connection open; nothing that follows is read. Not a silence: no limit has to pass."""
+    before, wrong = frame(b'{"type":"x"}'), BROKEN_RULES[rule] + frame(b"ignored")
+    writes = [b"%101%" + before + wrong] if with_another else [b"%101%" + before, wrong]
+    async with raw_server(*writes) as url:
+        async with asyncio.timeout(20):
+            transport = await dial(url)
+            assert (await transport.receive()).data == b'{"type":"x"}'
+            with pytest.raises(ConnectionClosed, match=f"the server broke the WebSocket protocol: {rule}") as closed:
+                await transport.receive()
+            assert (closed.value.by, closed.value.code) == ("us", 1002)
+            with pytest.raises(ConnectionClosed):
+                await transport.send("too late")
+            await transport.close()
+
+
 async def test_phases_are_told_apart() -> None:
     authority = trustme.CA()
     server_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

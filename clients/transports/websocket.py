@@ -101,6 +101,8 @@ class StampingConnection(ClientConnection):
         if self._head is not None:
             self._find_first_frame(data)
         super().data_received(data)
+        if self.protocol.parser_exc is not None:
+            self._tell_reader()
 
     def _take_whole_messages(self, data: bytes) -> bytes:
         """Take the unfragmented messages that `data` begins with; what is left, for the library to parse."""
@@ -163,8 +165,14 @@ class StampingConnection(ClientConnection):
 
     @property
     def has_ended(self) -> bool:
-        """Nothing more can come: after a close frame, even if the peer keeps the TCP connection open."""
-        return self.is_lost or self.protocol.close_rcvd is not None
+        """Nothing more can come: after a close frame or a broken rule, even if the peer keeps the connection open."""
+        return self.is_lost or self.protocol.close_rcvd is not None or self.broken_rule is not None
+
+    @property
+    def broken_rule(self) -> Exception | None:
+        """What was wrong with the peer's frames; nothing that comes after it is read."""
+        wrong = self.protocol.parser_exc
+        return None if isinstance(wrong, EOFError) else wrong
 
     def pause_writing(self) -> None:
         """Writes never wait: our own limit on unread audio ends the dialogue long before memory is short."""
@@ -280,7 +288,8 @@ class WebSocketTransport:
         if received is not None and (protocol.close_rcvd_then_sent or sent is None):
             return ConnectionClosed("peer", received.code, received.reason)
         if sent is not None:
-            return ConnectionClosed("us", sent.code, sent.reason)
+            why = f"the server broke the WebSocket protocol: {sent.reason}" if ws.broken_rule else sent.reason
+            return ConnectionClosed("us", sent.code, why)
         if ws.lost is not None:
             return ConnectionReset(f"the connection broke ({ws.lost})")
         return ConnectionClosed("peer", 1006, "end of stream without a close frame")
@@ -309,9 +318,10 @@ class WebSocketTransport:
         self._ws.release()
 
     async def close(self) -> None:
-        with contextlib.suppress(TimeoutError, WsClosed):
-            async with asyncio.timeout(_CLOSE_S + 1):
-                await self._ws.close()
+        if self._ws.broken_rule is None:
+            with contextlib.suppress(TimeoutError, WsClosed):
+                async with asyncio.timeout(_CLOSE_S + 1):
+                    await self._ws.close()
         self._ws.transport.abort()  # a peer that keeps the connection open after the close is not waited for
 
     def abort(self) -> None:
