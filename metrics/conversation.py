@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sessions.clock import NS_PER_MS
+
 Pcm = NDArray[np.int16]
 
 
@@ -41,7 +43,8 @@ class Reply:
     created_ns: when the peer said that it began (else its first content) · done_ns: the protocol's end of reply, None
     where it never came · status: "completed", "cancelled", "failed", "incomplete", or "" without an end ·
     reason, error_code, message: as the peer gave them · has_tool_call: the output holds a tool call.
-    flushed_ns: the client dropped what was not yet heard of it then; None where it never did.
+    flushed_ns: the client dropped what was not yet heard of it then; None where it never did ·
+    cancelled_ns: the client's own cancel of it was written, None where it wrote none.
     Packets after `done_ns` are kept here too.
     """
 
@@ -56,6 +59,7 @@ class Reply:
     message: str = ""
     has_tool_call: bool = False
     flushed_ns: int | None = None
+    cancelled_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,8 @@ class UserTurn:
     expects_reply: False where the script wants the peer to stay quiet (a cough, a backchannel, noise) ·
     kind: what it is, as in the script: speech, interruption, overlap, backchannel, noise, silence ·
     onset_ns: instant of its first audible sample, None where that is not known ·
-    pauses_ns: (start, length) of each pause inside it.
+    pauses_ns: (start, length) of each pause inside it ·
+    watch_ns: how long after a sound that expects no reply the peer is watched.
     """
 
     index: int
@@ -99,6 +104,7 @@ class UserTurn:
     kind: str = "speech"
     onset_ns: int | None = None
     pauses_ns: tuple[tuple[int, int], ...] = ()
+    watch_ns: int = 2000 * NS_PER_MS
 
 
 @dataclass(frozen=True, slots=True)

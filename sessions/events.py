@@ -58,7 +58,8 @@ class TurnStarted(Event, frozen=True, tag="turn"):
     start_ns: instant of its first sample · last_sample: index n of its last speech sample at `rate_hz` ·
     speech_end_ns = start_ns + (n+1)/rate · samples: length of the clip as sent · method: who said where speech ends ·
     turn_kind: what the script wants of it (its format's `kind`, a name that this log gives to its lines) ·
-    onset_sample: index of its first audible sample · pauses: (first sample, samples) of each pause inside it.
+    onset_sample: index of its first audible sample · pauses: (first sample, samples) of each pause inside it ·
+    watch_ms: how long after a sound that expects no reply the peer is watched.
     """
 
     turn: int
@@ -71,6 +72,7 @@ class TurnStarted(Event, frozen=True, tag="turn"):
     turn_kind: str = "speech"
     onset_sample: int = 0
     pauses: list[tuple[int, int]] = []
+    watch_ms: int = 2000
 
     @property
     def t_ns(self) -> int:
@@ -174,7 +176,19 @@ class Ended(Event, frozen=True, tag="ended"):
 
 
 AnyEvent = (
-    Opened | Connected | Ready | TurnStarted | Sent | Received | Pinged | Ponged | GaveUp | Stall | Closed | Ended
+    Opened
+    | Connected
+    | Ready
+    | TurnStarted
+    | Sent
+    | Received
+    | Pinged
+    | Ponged
+    | Flushed
+    | GaveUp
+    | Stall
+    | Closed
+    | Ended
 )
 
 _encoder = msgspec.json.Encoder()

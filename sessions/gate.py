@@ -52,11 +52,33 @@ def find_onset(pcm: Pcm, rate_hz: int) -> Onset:
     ignored = _runs(loud[:first], edges)
     if first is None:
         return Onset(None, ignored)
+    return Onset(_sample_in_block(pcm, edges, first), ignored)
+
+
+def audible_runs(pcm: Pcm, rate_hz: int) -> tuple[tuple[int, int], ...]:
+    """(first sample, one past the last) of everything audible, in order; int16 (samples,) mono at `rate_hz`.
+
+    A loud block is audible where at least three of some four blocks in a row that hold it are loud: the first run
+    begins at the onset, a click is in none. A run begins at its first block's sample that the gate would name, and
+    ends with its last loud block.
+    """
+    edges = block_edges(len(pcm), rate_hz)
+    loud = _deviations(pcm, edges) >= _THRESHOLD
+    audible = np.zeros(len(loud), dtype=np.bool_)
+    for block in np.flatnonzero(_sustained(loud)).tolist():
+        audible[block : block + LOOK_BLOCKS] = True
+    steps = np.diff(np.concatenate(([0], (audible & loud).astype(np.int8), [0])))
+    starts, stops = np.flatnonzero(steps == 1).tolist(), np.flatnonzero(steps == -1).tolist()
+    return tuple((_sample_in_block(pcm, edges, a), int(edges[b])) for a, b in zip(starts, stops, strict=True))
+
+
+def _sample_in_block(pcm: Pcm, edges: NDArray[np.int64], first: int) -> int:
+    """The onset's sample in its block."""
     before = pcm[edges[max(first - LOOK_BLOCKS, 0)] : edges[first]]
     mean = float(before.mean(dtype=np.float64)) if len(before) else 0.0
     block = pcm[edges[first] : edges[first + 1]].astype(np.float64)
     above = np.flatnonzero(np.abs(block - mean) >= _THRESHOLD)
-    return Onset(int(edges[first]) + (int(above[0]) if len(above) else 0), ignored)
+    return int(edges[first]) + (int(above[0]) if len(above) else 0)
 
 
 def block_edges(samples: int, rate_hz: int) -> NDArray[np.int64]:
@@ -91,14 +113,18 @@ def _deviations(pcm: Pcm, edges: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _first_sustained(loud: NDArray[np.bool_]) -> int | None:
-    """The first loud block that is sustained by its neighbours to the right."""
+    good = np.flatnonzero(_sustained(loud))
+    return int(good[0]) if len(good) else None
+
+
+def _sustained(loud: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(blocks,) the loud blocks that are sustained by their neighbours to the right."""
     blocks = len(loud)
     counts = np.concatenate(([0], np.cumsum(loud)))
     here = np.arange(blocks)
     stop = np.minimum(here + LOOK_BLOCKS, blocks)
     needed = np.where(stop - here < LOOK_BLOCKS, stop - here, NEEDED_LOUD)
-    good = np.flatnonzero(loud & (counts[stop] - counts[here] >= needed))
-    return int(good[0]) if len(good) else None
+    return np.asarray(loud & (counts[stop] - counts[here] >= needed), dtype=np.bool_)
 
 
 def _runs(loud: NDArray[np.bool_], edges: NDArray[np.int64]) -> tuple[tuple[int, int], ...]:
