@@ -11,6 +11,7 @@ import numpy as np
 import soxr
 
 from servers.speech_model import Pcm, VoiceDetector
+from sessions.audio import to_float, to_pcm16
 
 START_MS = 60
 """Speech must have lasted this long before it counts: a click is no turn."""
@@ -107,11 +108,12 @@ class TurnDetector:
 class _Resampler:
     """To the detector's rate.
 
-    The quick filter holds one sample back, the better ones up to 20 ms; Silero finds the same turns with either.
+    The quick filter holds one sample back, the better ones up to 20 ms; Silero finds the same turns with either. By way
+    of float, because soxr dithers int16: what is heard would depend on how the stream was cut.
     """
 
     def __init__(self, from_hz: int, to_hz: int) -> None:
-        self._stream = soxr.ResampleStream(from_hz, to_hz, 1, dtype="int16", quality="QQ")
+        self._stream = soxr.ResampleStream(from_hz, to_hz, 1, dtype="float32", quality="QQ")
 
     def feed(self, pcm: Pcm) -> Pcm:
-        return np.asarray(self._stream.resample_chunk(np.ascontiguousarray(pcm)), dtype=np.int16)
+        return to_pcm16(np.asarray(self._stream.resample_chunk(to_float(pcm)), dtype=np.float32))

@@ -62,6 +62,9 @@ class PlannedScript(msgspec.Struct, frozen=True):
     language: str
     instructions: str
     turns: list[PlannedTurn]
+    perturb: str = ""
+    """What was done to its sounds (sessions/perturb), "" for nothing."""
+    perturb_seed: int = 0
 
 
 class Limits(msgspec.Struct, frozen=True):

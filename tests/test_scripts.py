@@ -361,6 +361,124 @@ def test_the_shipped_json_schema_is_current() -> None:
     )
 
 
+DUPLEX = """\
+version: 1
+name: duplex
+turns:
+  - audio: sound/one.wav
+    speech_end_sample: 4000
+    keywords: [one, two]
+  - audio: sound/two.flac
+    kind: backchannel
+    start: {after: onset, gap_ms: 800, timeout_s: 12}
+    watch_ms: 1500
+  - parts:
+      - audio: sound/one.wav
+        speech_end_sample: 3999
+      - pause_ms: 700
+      - audio: sound/two.flac
+    kind: interruption
+    start: {after: onset}
+    language: es
+  - silence_ms: 5000
+    start: {after: speech, gap_ms: 0}
+  - audio: sound/two.flac
+    kind: noise
+    start: {at_ms: 60000}
+  - audio: sound/two.flac
+    start: {at_ms: 70000}
+"""
+
+
+def test_a_script_in_full_duplex_is_read(folder: Path) -> None:
+    script = scripts.load_script(write(folder, DUPLEX))
+    speech, backchannel, interruption, silence, noise, late = script.turns
+    assert [turn.kind for turn in script.turns] == [
+        "speech", "backchannel", "interruption", "silence", "noise", "speech",
+    ]  # fmt: skip
+    assert [turn.expects_reply for turn in script.turns] == [True, False, True, False, False, True]
+    assert (speech.keywords, speech.language, interruption.language) == (("one", "two"), "en", "es")
+    assert (backchannel.start, backchannel.watch_ms) == (scripts.Start("onset", 800, None, 12.0), 1500)
+    assert (noise.start, late.start) == (scripts.Start("at", 0, 60_000), scripts.Start("at", 0, 70_000))
+    # 0.5 s of tone, 0.7 s of pause, 0.5 s of tone, and the tail of the last file.
+    assert interruption.pauses == ((12_000, 16_800),)
+    assert (interruption.speech_end.index_samples, len(interruption.clip.pcm)) == (40_799, 52_800)
+    assert np.abs(interruption.clip.pcm[12_240:28_560]).max() <= 32
+    assert (silence.silence, silence.clip.duration_s, silence.audio_path) == (True, 5.0, None)
+    assert (silence.speech_end.index_samples, silence.speech_end.offset_ns) == (-1, 0)
+    assert not silence.clip.pcm.any()
+    assert (speech.onset_sample, interruption.onset_sample) == (0, 0)
+
+
+def test_parts_sound_at_once_where_there_is_no_pause_and_add_up_where_there_are_two(folder: Path) -> None:
+    text = "version: 1\nname: x\nturns:\n  - parts:\n"
+    one, pause = "      - audio: sound/two.flac\n", "      - pause_ms: 250\n"
+    none = scripts.load_script(write(folder, text + one + one)).turns[0]
+    assert (none.pauses, none.speech_end.index_samples) == ((), 23_999)
+    two = scripts.load_script(write(folder, text + one + pause + pause + one)).turns[0]
+    assert (two.pauses, two.speech_end.index_samples) == (((12_000, 12_000),), 35_999)
+
+
+# What is wrong: (what to replace in DUPLEX, by what, line, field, part of the problem, part of the mend)
+DUPLEX_MISTAKES: dict[str, tuple[str, str, int, str, str, str]] = {
+    "two sounds": ("    watch_ms: 1500", "    say: Hello", 10, "turns[1].say", "given beside audio", "one of audio"),
+    "no sound": ("  - silence_ms: 5000\n    start", "  - start", 19, "turns[3].audio", "missing", "one of audio, say"),
+    "kind": ("kind: noise", "kind: cough", 22, "turns[4].kind", "'cough' is not", "Known: speech, interruption"),
+    "after": ("{after: speech", "{after: lunch", 20, "turns[3].start.after", "'lunch'", "Known: reply, onset, speech"),
+    "at and after": ("{at_ms: 60000}", "{at_ms: 60000, after: reply}",
+        23, "turns[4].start.after", "beside at_ms", "alone"),
+    "at and gap": ("{at_ms: 60000}", "{at_ms: 60000, gap_ms: 1}", 23, "turns[4].start.gap_ms", "beside at_ms", "alone"),
+    "at too early": ("{at_ms: 70000}", "{at_ms: 60000}",
+        25, "turns[5].start.at_ms", "never fire: 60000 ms is not", "order"),
+    "onset first": ("    keywords: [one, two]", "    start: {after: onset}",
+        6, "turns[0].start.after", "nothing was said", ""),
+    "speech first": ("    keywords: [one, two]", "    start: {after: speech}",
+        6, "turns[0].start.after", "never fire", ""),
+    "onset of nothing": ("    keywords: [one, two]", "    kind: noise",
+        9, "turns[1].start.after", "no turn before it", ""),
+    "late interruption": ("start: {after: onset}", "start: {after: reply}",
+        17, "turns[2].start.after", "over nothing", "onset"),
+    "plain interruption": ("    start: {after: onset}\n", "",
+        16, "turns[2].kind", "talks over nothing", "after: onset"),
+    "silent kind": ("kind: noise", "kind: silence", 22, "turns[4].kind", "without its length", "silence_ms"),
+    "spoken silence": ("5000\n", "5000\n    kind: speech\n", 20, "turns[3].kind", "silence_ms is no speech", "Leave"),
+    "watch": ("    language: es", "    watch_ms: 1", 18, "turns[2].watch_ms", "waits for its reply", "backchannel"),
+    "voice": ("    language: es", "    voice: michael", 18, "turns[2].voice", "nothing here is to be spoken", "say"),
+    "part's voice": ("speech_end_sample: 3999", "voice: x", 13, "turns[2].parts[0].voice", "nothing here", "say"),
+    "end of parts": ("    language: es", "    speech_end_sample: 1",
+        18, "turns[2].speech_end_sample", "of a file", "audio"),
+    "pause first": ("      - audio: sound/one.wav\n        speech_end_sample: 3999\n", "",
+        12, "turns[2].parts[0].pause_ms", "edge", ""),
+    "two in a part": ("pause_ms: 700", "pause_ms: 700\n        say: x",
+        14, "turns[2].parts[1].pause_ms", "given beside say", "A part"),
+    "empty part": ("      - pause_ms: 700", "      - text: x",
+        14, "turns[2].parts[1].audio", "missing", "A part has one of"),
+    "long pause": ("pause_ms: 700", "pause_ms: 70000", 14, "turns[2].parts[1].pause_ms", "<= 60000", "1 to 60000"),
+    "part's file": ("      - audio: sound/two.flac", "      - audio: x.flac",
+        15, "turns[2].parts[2].audio", "no such file", ""),
+    "part's end": ("3999", "9999", 13, "turns[2].parts[0].speech_end_sample", "sample 9999 is not in", ""),
+    "part's field": ("pause_ms: 700", "pause: 700", 14, "turns[2].parts[1].pause", "no such field", "'pause_ms'"),
+    "keyword": ("[one, two]", "[one, 2]", 6, "turns[0].keywords[1]", "should be text", "A list of words"),
+    "no timeout": ("timeout_s: 12", "timeout_s: 0", 9, "turns[1].start.timeout_s", "> 0", "more than 0"),
+    "worded timeout": ("timeout_s: 12", "timeout_s: x", 9, "turns[1].start.timeout_s", "a number", "more than 0"),
+    "endless silence": ("silence_ms: 5000", "silence_ms: 0", 19, "turns[3].silence_ms", ">= 1", "1 to 600000"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", DUPLEX_MISTAKES)
+def test_each_mistake_of_a_duplex_script_has_its_line_and_field(folder: Path, kind: str) -> None:
+    old, new, line, field, problem, mend = DUPLEX_MISTAKES[kind]
+    assert DUPLEX.count(old) == 1
+    path = write(folder, DUPLEX.replace(old, new))
+    file, mistakes = scripts.check_script(path)
+    assert file is None
+    found = next(mistake for mistake in mistakes if (mistake.line, mistake.field) == (line, field))
+    assert problem in found.problem
+    assert mend in found.mend
+    if kind not in ("onset of nothing", "part's field"):  # one mistake there makes two
+        assert len(mistakes) == 1
+
+
 def run(*arguments: str | Path) -> tuple[int, str]:
     result = CliRunner().invoke(scripts_command, [str(argument) for argument in arguments])
     return result.exit_code, result.output

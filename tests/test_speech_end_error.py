@@ -152,6 +152,7 @@ def test_silero_is_measured_and_is_near_the_shipped_figures() -> None:
 @pytest.mark.embedded
 def test_silero_finds_the_end_of_a_recording_that_nobody_annotated() -> None:
     annotated = load_script("facts").turns[0]
+    assert annotated.audio_path is not None
     [found] = script_from_audio([annotated.audio_path], find_end=finder("silero")).turns
     assert found.speech_end.method == SILERO_1
     assert abs(found.speech_end.offset_ns - annotated.speech_end.offset_ns) < 200_000_000

@@ -45,6 +45,7 @@ def secrets_of(secrets: Secrets, headers: tuple[str, ...], api_key_env: str) -> 
 
 def ask_of(target: str | None, headers: dict[str, str], options: dict[str, Any]) -> Ask:
     """What is measured, loads aside. Raises `SetupError`."""
+    from harness.cli.perturb_option import perturb_scripts
     from harness.runs.planning import Ask
     from harness.speech_end_error.methods import finder
     from harness.spoken import speaker
@@ -62,7 +63,7 @@ def ask_of(target: str | None, headers: dict[str, str], options: dict[str, Any])
     ]
     return Ask(
         target=target,
-        scripts=scripts,
+        scripts=perturb_scripts(scripts, options["perturb"], options["perturb_seed"]),
         protocol=options["protocol"],
         repeat=options["repeat"],
         warmup=options["warmup"],

@@ -11,6 +11,7 @@ import click
 
 from harness.cli.asking import ask_of, resumed, secrets_of
 from harness.cli.load_options import load_of, load_options
+from harness.cli.perturb_option import perturb_option
 from harness.cli.resuming import refuse_changes
 from harness.cli.several_options import kind_of, several_options
 from harness.cli.sharing import check_sharing, shard_of, sharing_options
@@ -79,6 +80,7 @@ Examples:
     "--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="Sent at connect; never written down."
 )
 @click.option("--api-key-env", default="", metavar="NAME", help="Environment variable that holds the key.")
+@perturb_option
 @load_options
 @sharing_options
 @click.option(

@@ -128,6 +128,8 @@ def _planned(script: Script) -> PlannedScript:
         language=script.language,
         instructions=script.instructions,
         turns=turns,
+        perturb=script.perturb,
+        perturb_seed=script.perturb_seed,
     )
 
 

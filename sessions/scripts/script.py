@@ -73,7 +73,8 @@ class Script:
     """A script with its audio.
 
     path: its YAML, None if it was made from audio files · language: "" if not known
-    instructions: for the assistant, "" for none · sha256: of the YAML's bytes, or of the turns' hashes
+    instructions: for the assistant, "" for none · sha256: of the YAML's bytes, or of the turns' hashes; of these and
+    the perturbation where there is one · perturb, perturb_seed: what was done to its sounds, "" for nothing.
     """
 
     name: str
@@ -83,3 +84,5 @@ class Script:
     path: Path | None
     sha256: str
     turns: tuple[ScriptTurn, ...]
+    perturb: str = ""
+    perturb_seed: int = 0

@@ -96,10 +96,16 @@ def _methods(plan: Plan) -> set[str]:
 
 def _what_to_say(plan: Plan) -> list[str]:
     if all(script.name in library() for script in plan.scripts):
-        return [f"--script {shlex.quote(script.name)}" for script in plan.scripts]
+        return [f"--script {shlex.quote(script.name)}" for script in plan.scripts] + _perturbed(plan)
     if len(plan.scripts) == 1 and not plan.scripts[0].instructions:
         return [f"--audio audio/{shlex.quote(turn.audio)}.flac" for turn in plan.scripts[0].turns]
-    return [f"--script {shlex.quote(script.name)}.yaml" for script in plan.scripts]
+    return [f"--script {shlex.quote(script.name)}.yaml" for script in plan.scripts] + _perturbed(plan)
+
+
+def _perturbed(plan: Plan) -> list[str]:
+    """The options that perturb a script again. The audio that a run keeps is perturbed already."""
+    first = plan.scripts[0]
+    return [f"--perturb {first.perturb}", f"--perturb-seed {first.perturb_seed}"] if first.perturb else []
 
 
 def _command_notes(plan: Plan) -> Iterable[str]:
@@ -131,6 +137,9 @@ def _conditions(plan: Plan, summary: Summary) -> Markup:
         f"{summary.dialogues.stopped} stopped",
         "speech end known by": methods or DASH,
         "audio": f"{plan.rate_hz} Hz mono, int16, frames of {plan.frame_ms} ms",
+        "user's audio": f"perturbed by {plan.scripts[0].perturb}, seed {plan.scripts[0].perturb_seed}"
+        if plan.scripts[0].perturb
+        else "",
         "voice": plan.voice or "the server's own choice",
         "server VAD settings": ", ".join(f"{name} {value:g}" for name, value in plan.server_vad.items()),
         "headers sent": ", ".join(plan.headers),
