@@ -137,7 +137,9 @@ def check_record(played: Played, at: Stage, manner: Manner) -> None:
 
 # ---- a whole run ---------------------------------------------------------------------------------------------------
 
-FAULTS = list(itertools.product(STAGES, MANNERS))
+WHOLE: tuple[Stage | None, Manner] = (None, "close")
+PLANNED = [WHOLE, *(fault for at in STAGES for fault in (*((at, manner) for manner in MANNERS), WHOLE))]
+"""What the dialogues meet, in order: four faults at each stage, between dialogues that are whole."""
 
 
 def two_turns(place: Path, repeat: int) -> RunFolder:
@@ -150,20 +152,17 @@ def two_turns(place: Path, repeat: int) -> RunFolder:
 
 
 def test_the_dialogues_behind_a_broken_one_go_on_and_all_is_accounted_for(tmp_path: Path) -> None:
-    """Dialogue 0 is whole, 1 meets the first fault, 2 is whole, 3 meets the second …"""
-    run = two_turns(tmp_path / "run", 2 * len(FAULTS) + 1)
+    run = two_turns(tmp_path / "run", len(PLANNED))
     connections = itertools.count()
 
     async def peer(wire: Wire) -> None:
-        number = next(connections)
-        await (vanishing(*FAULTS[number // 2]) if number % 2 else vanishing(None, "close"))(wire)
+        await vanishing(*PLANNED[next(connections)])(wire)
 
     hold(run, lambda: peer)
     finished = finish_run(run)
-    for dialogue in finished.dialogues:
+    for dialogue, (at, manner) in zip(finished.dialogues, PLANNED, strict=True):
         outcomes = [turn.outcome for turn in dialogue.turns]
-        fault = FAULTS[dialogue.number // 2] if dialogue.number % 2 else None
-        assert outcomes == (expected(*fault) if fault else ["answered", "answered"]), fault
+        assert outcomes == (expected(at, manner) if at else ["answered", "answered"]), (at, manner)
         for name in ("events.jsonl", "received.bin"):
             assert (run.dialogue(dialogue.id) / name).is_file()
         heard = any("first_packet" in turn.instants_ns for turn in dialogue.turns)
@@ -171,7 +170,7 @@ def test_the_dialogues_behind_a_broken_one_go_on_and_all_is_accounted_for(tmp_pa
     attempts = finished.summary.attempts
     assert attempts.total == 2 * len(finished.dialogues) == attempts.completed + attempts.failed
     assert attempts.invalid == attempts.never_attempted == 0
-    assert sum(attempts.failed_by_kind.values()) == attempts.failed == 2 * len(FAULTS) - len(MANNERS)
+    assert sum(attempts.failed_by_kind.values()) == attempts.failed == (2 * len(STAGES) - 1) * len(MANNERS)
     assert finished.summary.headline.turns == attempts.completed
     latencies = finished.summary.headline.measures["voice_to_voice_ms"].distribution
     assert (latencies.minimum, latencies.maximum) == (0.0, 0.0), "a failure's figure is in no table"
