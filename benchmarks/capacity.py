@@ -164,7 +164,7 @@ def _tell(path: str, highest: dict[str, int]) -> bool:
     ours, bare = highest["ours"], highest["bare"]
     click.echo(f"{TITLES[path]}: streams held at p99 <= {LIMIT_MS:g} ms")
     for arm, streams in highest.items():
-        ratio = f"   ours / {arm} = {ours / streams:.2f}" if streams and arm != "ours" else ""
+        ratio = f"   ours / {arm} = {ours / streams:.2f}" if streams and arm not in ("ours", "2 workers") else ""
         click.echo(f"  {arm:<12}{streams:>7}{ratio}")
     click.echo(
         f"from 1 to 2 workers, on {os.cpu_count()} cores that the server shares: {ours} to {highest['2 workers']}"
