@@ -147,7 +147,7 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _quick = msgspec.json.Decoder()
 _AUDIO_DELTA = ("response.output_audio.delta", "response.audio.delta")
 _TRANSCRIPT_DELTA = ("response.output_audio_transcript.delta", "response.audio_transcript.delta")
-_EQUALS = ord("=")
+_EQUALS, _BACKSLASH = b"=\\"
 _TEXT_DELTA = ("response.output_text.delta", "response.text.delta")
 
 
@@ -188,7 +188,7 @@ class AudioShape:
             if not data.startswith(self.between, start):
                 return None
             start += len(self.between)
-        if start >= end or (end - start) & 3 or data.find(b'"', start, end) >= 0 or data.find(b"\\") >= 0:
+        if start >= end or (end - start) & 3 or _BACKSLASH in data or data.find(b'"', start, end) >= 0:
             return None
         padding = 2 if data[end - 2] == _EQUALS else data[end - 1] == _EQUALS
         return (end - start) // 4 * 3 - padding
