@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import sys
 from collections.abc import Callable, Sequence
 from io import StringIO
 from pathlib import Path
@@ -24,7 +25,9 @@ from harness.several.trials import TrialRow, TrialRun, Trials, begin_trials, ver
 from metrics.stats import percentile
 from metrics.trials import spread_of_trials
 from servers.app import serve
-from servers.models.metronome import load_metronome
+from servers.models.behaviour import load_behaviour
+from servers.models.metronome import MetronomeServer, load_metronome
+from servers.speech_model import SpeechModel
 from servers.write_log import Write
 from sessions.clock import NS_PER_MS
 from sessions.errors import SetupError
@@ -60,9 +63,22 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.02)
 
 
-def journalled(*runs: Path) -> int:
-    files = [run / "journal.jsonl" for run in runs]
-    return sum(file.read_bytes().count(b"\n") for file in files if file.exists())
+class Pausing(MetronomeServer):
+    """Its connection number `at` (from 1), and all later ones, get no answer for a minute, until `at` is set anew."""
+
+    def __init__(self, place: Path, delay_ms: int, at: int) -> None:
+        super().__init__(load_behaviour(behaviour(place / f"{delay_ms}.yaml", delay_ms)))
+        self._late = load_metronome(behaviour(place / "late.yaml", 60_000))
+        self._opened = 0
+        self.at = at
+
+    def open(self) -> SpeechModel:
+        self._opened += 1
+        return self._late.open() if self.waits else super().open()
+
+    @property
+    def waits(self) -> bool:
+        return self._opened >= self.at
 
 
 def true_first_packet_ms(dialogue: Performed, log: Sequence[Write]) -> float:
@@ -79,28 +95,29 @@ async def test_b_is_faster_and_an_interruption_loses_nothing(tmp_path: Path, scr
     """Two metronomes 40 ms apart. What is told must agree with their logs within the limit of a valid turn, 20 ms."""
     out = tmp_path / "pair"
     a, b = out / "a", out / "b"
-    slow, fast = (load_metronome(behaviour(tmp_path / f"{delay}.yaml", delay)) for delay in (80, 40))
+    slow, fast = load_metronome(behaviour(tmp_path / "slow.yaml", 80)), Pausing(tmp_path, 40, at=4)
     async with serve(slow) as server_a, serve(fast) as server_b:
         targets = (server_a.url, server_b.url)
         process = await start(
-            *("measure", *targets, "--interleave", "--script", script, "--repeat", "12", "--warmup", "1"),
+            *("measure", *targets, "--interleave", "--script", script, "--repeat", "10", "--warmup", "1"),
             *("--out", str(out)),
         )
-        await until(lambda: journalled(a, b) >= 5)
+        await until(lambda: fast.waits)
         process.send_signal(signal.SIGINT)
         stopped = await finish(process)
         assert stopped.code == 130, stopped.err
         assert f"duologue measure --resume {out}" in stopped.err
         before = {name: read_side(out / name).dialogues for name in ("a", "b")}
-        assert 1 <= len(before["b"]) < 12 and (a / "report.html").exists() and (b / "report.html").exists()
+        assert len(before["b"]) == 2 and (a / "report.html").exists() and (b / "report.html").exists()
+        fast.at = sys.maxsize
         ended = await run("measure", "--resume", str(out), *targets, "--interleave", "--json")
     assert ended.code == 0, ended.err
     compared = json.loads(ended.out)
     assert compared == json.loads((out / "comparison.json").read_text())
-    assert compared["pairing"].startswith("paired: both performed the same 12 dialogues")
+    assert compared["pairing"].startswith("paired: both performed the same 10 dialogues")
     for name, kept in before.items():
         assert read_side(out / name).dialogues[: len(kept)] == kept
-        assert sorted(line.number for line in RunFolder.open(out / name).journal()) == list(range(13))
+        assert sorted(line.number for line in RunFolder.open(out / name).journal()) == list(range(11))
     row = next(row for row in compared["rows"] if row["metric"] == "first_packet_ms")
     told = row["comparison"]["differences"][0]
     pairs = [  # a turn in which this machine was late is in no figure
@@ -221,16 +238,18 @@ def test_a_folder_that_was_changed_is_told(tmp_path: Path) -> None:
 async def test_trials_are_whole_runs_and_go_on_where_they_were(tmp_path: Path, script: str) -> None:
     out = tmp_path / "trials"
     first, second = out / "trial-1", out / "trial-2"
-    async with serve(load_metronome(behaviour(tmp_path / "m.yaml", 30))) as server:
+    model = Pausing(tmp_path, 30, at=7)
+    async with serve(model) as server:
         process = await start(
             "measure", server.url, "--trials", "2", "--script", script, "--repeat", "5", "--out", str(out)
         )
-        await until(lambda: journalled(second) >= 1)
+        await until(lambda: model.waits)
         process.send_signal(signal.SIGINT)
         stopped = await finish(process)
         assert stopped.code == 130 and f"1 trial not over. Go on with: duologue measure --resume {out}" in stopped.err
         assert "trial 2 of 2:" in stopped.err
         kept = read_side(first).dialogues
+        model.at = sys.maxsize
         ended = await run("measure", "--resume", str(out), "--json")
     assert ended.code == 0, ended.err
     told = json.loads(ended.out)
