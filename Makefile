@@ -26,7 +26,7 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/pytest -m "not embedded and not peer"
 
-## Reported minus true, against the known truth (about 4 minutes).
+## Reported minus true, ours beside other clients' (about 9 minutes, on a machine with nothing else to do).
 benchmarks: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.accuracy
 

@@ -105,7 +105,7 @@ def _judged(
     for arm in (arm for arm in ARMS if arm.name not in failed):
         reported = reports[size.streams, arm.name]
         found[arm.name] = judge(reported, truths[arm.front], arm.end, arm.sounding)
-        if any(turn.late for turn in reported):
+        if any(turn.late and turn.turn for turn in reported):  # the first one is the warm-up
             kept = [msgspec.structs.replace(turn, late=False) for turn in reported]
             found[f"{arm.name}{WITH_LATE}"] = judge(kept, truths[arm.front], arm.end, arm.sounding)
     return found
