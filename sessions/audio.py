@@ -27,6 +27,8 @@ FULL_SCALE = 32768.0
 
 _BLOCK_SAMPLES = 1 << 20
 _LOWEST_RATE_HZ = 1000
+LONGEST_S = 1800
+"""One utterance is never longer; a whole call is not read into memory by mistake."""
 _USABLE = "Give a WAV, FLAC, Ogg or MP3 file with speech in it"
 # Unrelated channels keep 1/channels of their mean energy when averaged. A tenth of that is no chance: they cancel.
 _CANCELLED = 0.1
@@ -77,14 +79,14 @@ def read(path: str | Path) -> Source:
     Raises `BadAudio` (file, problem, mend) for what is not usable audio.
     """
     path = Path(path)
-    _check_is_file(path)
+    check_is_file(path)
     try:
         with soundfile.SoundFile(str(path)) as file:
-            _check_rate(path, file.samplerate)
+            check_rate(path, file.samplerate)
             samples, notes = _read_mono(path, file)
             return Source(samples, int(file.samplerate), notes)
     except soundfile.LibsndfileError as error:
-        raise BadAudio(f"cannot use {path}: {_format_problem(path, error)}", _USABLE) from error
+        raise BadAudio(f"cannot use {path}: {format_problem(path, error)}", _USABLE) from error
     except TypeError as error:
         # Raised for headerless formats, whose rate and sample type the name alone does not tell.
         raise BadAudio(f"cannot use {path}: it has no header that tells its rate", "Save it as WAV or FLAC") from error
@@ -166,7 +168,8 @@ def write_flac(path: str | Path, pcm: Pcm, rate_hz: int) -> None:
         ) from error
 
 
-def _check_is_file(path: Path) -> None:
+def check_is_file(path: Path) -> None:
+    """Raise `BadAudio` where `path` is no file that holds anything."""
     try:
         if path.is_dir():
             raise BadAudio(f"cannot use {path}: it is a folder", "Name an audio file in it")
@@ -182,12 +185,20 @@ def _check_is_file(path: Path) -> None:
         raise BadAudio(f"cannot use {path}: it is empty (0 bytes)", _USABLE)
 
 
-def _check_rate(path: Path, rate_hz: int) -> None:
+def check_rate(path: Path, rate_hz: int) -> None:
+    """Raise `BadAudio` for a rate that no audio has."""
     if rate_hz < _LOWEST_RATE_HZ:
         raise BadAudio(f"cannot use {path}: its header says {rate_hz} Hz", "Save it again with its true sample rate")
 
 
-def _format_problem(path: Path, error: soundfile.LibsndfileError) -> str:
+def check_finite(path: Path, block: FloatPcm) -> None:
+    """Raise `BadAudio` where a sample of `block` is no number."""
+    if not np.isfinite(block).all():
+        raise BadAudio(f"cannot use {path}: it holds samples that are not numbers (NaN or infinite)", _USABLE)
+
+
+def format_problem(path: Path, error: soundfile.LibsndfileError) -> str:
+    """What libsndfile says of a file, in words."""
     rate_hz = _wav_header_rate_hz(path)
     if rate_hz == 0:
         return "its header says 0 Hz"
@@ -209,9 +220,15 @@ def _read_mono(path: Path, file: soundfile.SoundFile) -> tuple[FloatPcm, tuple[s
     energies = np.zeros(channels)
     mixed_energy = 0.0
     parts: list[FloatPcm] = []
+    length_samples = 0
     for block in _blocks(file):
-        if not np.isfinite(block).all():
-            raise BadAudio(f"cannot use {path}: it holds samples that are not numbers (NaN or infinite)", _USABLE)
+        check_finite(path, block)
+        length_samples += len(block)
+        if length_samples > LONGEST_S * file.samplerate:  # the header may not say so
+            raise BadAudio(
+                f"cannot use {path}: it lasts more than {LONGEST_S // 60} minutes, which is no utterance",
+                f"Cut it, or make a script of the call: duologue scripts from-recording {path}",
+            )
         mixed: FloatPcm = block.mean(axis=1, dtype=np.float64).astype(np.float32)
         energies += np.einsum("sc,sc->c", block, block, dtype=np.float64)
         mixed_energy += float(np.dot(mixed, mixed))

@@ -159,7 +159,7 @@ def test_silero_finds_the_end_of_a_recording_that_nobody_annotated() -> None:
 
 
 def test_a_method_that_cannot_run_here_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    methods_module._detector.cache_clear()
+    methods_module.silero_detector.cache_clear()
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     table = measure_methods(["silero"])
     [entry] = table.methods

@@ -28,6 +28,7 @@ def scripts() -> None:
     duologue scripts show small-talk
     duologue scripts check my-script.yaml
     duologue scripts annotate hello.wav
+    duologue scripts from-recording call.wav
     """
 
 
@@ -57,7 +58,7 @@ def list_scripts(as_json: bool) -> None:
         click.echo(json.dumps(rows, indent=2))
         return
     for row in rows:
-        click.echo(f"{row['name']:<16} {row['language']:<6} {row['turns']} turns   {row['description']}")
+        click.echo(f"{row['name']:<20} {row['language']:<6} {row['turns']} turns   {row['description']}")
 
 
 @scripts.command(short_help="Show the turns of a script.")
@@ -193,6 +194,51 @@ def annotate(files: tuple[Path, ...], at: str | None, method: str | None, force:
         for line in _annotated_lines(file, source, end):
             click.echo(line)
         click.echo(f"  written: {written}")
+
+
+@scripts.command("from-recording", short_help="Make a script of the user's side of a call.")
+@click.argument("call", type=click.Path(path_type=Path))
+@click.option("--lane", default="left", show_default=True, metavar="LANE", help="The user's: left, right, 0, 1 …")
+@click.option("--other", default="", metavar="LANE", help="The other side's.  [default: the other one of two]")
+@click.option(
+    "--method", type=click.Choice(["silero", "energy-1"]), default="silero", show_default=True, help="Finds speech."
+)
+@click.option(
+    "--pause",
+    type=click.IntRange(0, 60_000),
+    default=700,
+    show_default=True,
+    metavar="MS",
+    help="Shorter pauses are within an utterance.",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=Path(), metavar="DIR", help="Where to write.  [default: here]"
+)
+@click.option("--force", is_flag=True, help="Write over a script that is there.")
+def from_recording(call: Path, lane: str, other: str, method: str, pause: int, out: Path, force: bool) -> None:
+    """Cut the user's side of the recording CALL into a script that can be performed again.
+
+    Each utterance becomes an audio file with a note of where its speech ends. Where the other side is on a lane of its
+    own, each turn starts as it did: after the reply, into it, or without waiting (docs/scripts.md).
+
+    \b
+    duologue scripts from-recording call.wav
+    duologue scripts from-recording call.wav --lane right --out calls
+    """
+    from harness.from_recording import Cut, cut_call
+    from harness.report.wording import plural
+
+    written = cut_call(Cut(call, out, lane, other, method, pause, force))
+    rate_hz = written.call.rate_hz
+    for number, turn in enumerate(written.placed, 1):
+        samples = turn.gap_samples if turn.at_samples is None else turn.at_samples
+        start = f"after {turn.after}" if turn.at_samples is None else "at"
+        gap = "" if samples is None else f" {samples * 1000 / rate_hz:.0f} ms"
+        first_s, stop_s = turn.speech.first / rate_hz, turn.speech.stop / rate_hz
+        click.echo(f"turn {number:<3} {turn.kind:<12} {first_s:9.3f} s to {stop_s:9.3f} s   starts {start}{gap}")
+    for note in written.notes:
+        click.echo(f"note: {note}", err=True)
+    click.echo(f"written: {written.script} ({plural(len(written.placed), 'turn')})")
 
 
 def _end_of(file: Path, source: Source, at: str | None, method: str) -> SpeechEnd:

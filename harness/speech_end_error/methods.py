@@ -22,7 +22,7 @@ def load_energy() -> FindEnd:
 
 def load_silero() -> FindEnd:
     """`speech_end/silero-1`. Raises `MissingExtra` or `MissingWeights`, each naming the command that mends it."""
-    return partial(silero_1, _detector())
+    return partial(silero_1, silero_detector())
 
 
 LOADERS = MappingProxyType({"energy-1": load_energy, "silero": load_silero})
@@ -40,7 +40,8 @@ def _find(load: Callable[[], FindEnd], samples: Pcm | FloatPcm, rate_hz: int, *,
 
 
 @functools.cache
-def _detector() -> FrameDetector:
+def silero_detector() -> FrameDetector:
+    """Silero's detector, loaded once. Raises `MissingExtra` or `MissingWeights`."""
     if importlib.util.find_spec("onnxruntime") is None:
         raise MissingExtra("onnxruntime", "embedded")
     from servers.engines.silero import SileroModel

@@ -276,7 +276,7 @@ _WEIGHTS = (
     Weight(
         name="kokoro-v1.0-int8",
         role="tts-user",
-        purpose="the users' voices in shipped dialogues; needed only to make new ones",
+        purpose="says the texts of scripts (say:), and made the shipped dialogues",
         upstream=Upstream("github-release", "thewh1teagle/kokoro-onnx", "model-files-v1.0"),
         licence="Apache-2.0 (weights), MIT (ONNX export)",
         files=(
