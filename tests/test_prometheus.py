@@ -98,7 +98,7 @@ async def test_a_run_can_be_watched(tmp_path: Path) -> None:
     clip, out = tmp_path / "clip.wav", tmp_path / "run"
     soundfile.write(clip, np.concatenate([tone(200), np.zeros(100, dtype=np.int16)]), 24_000)
     async with on_a_socket(Workers(100), MonotonicClock()) as url:
-        arguments = ("measure", url, "--audio", str(clip), "--repeat", "6", "--prometheus", "0", "--out", str(out))
+        arguments = ("measure", url, "--audio", str(clip), "--repeat", "3", "--prometheus", "0", "--out", str(out))
         process = await start(*arguments)
         assert process.stderr is not None
         said = (await process.stderr.readline()).decode()
