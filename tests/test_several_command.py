@@ -95,11 +95,11 @@ async def test_b_is_faster_and_an_interruption_loses_nothing(tmp_path: Path, scr
     """Two metronomes 40 ms apart. What is told must agree with their logs within the limit of a valid turn, 20 ms."""
     out = tmp_path / "pair"
     a, b = out / "a", out / "b"
-    slow, fast = load_metronome(behaviour(tmp_path / "slow.yaml", 80)), Pausing(tmp_path, 40, at=4)
+    slow, fast = load_metronome(behaviour(tmp_path / "slow.yaml", 80)), Pausing(tmp_path, 40, at=3)
     async with serve(slow) as server_a, serve(fast) as server_b:
         targets = (server_a.url, server_b.url)
         process = await start(
-            *("measure", *targets, "--interleave", "--script", script, "--repeat", "10", "--warmup", "1"),
+            *("measure", *targets, "--interleave", "--script", script, "--repeat", "10"),
             *("--out", str(out)),
         )
         await until(lambda: fast.waits)
@@ -117,7 +117,7 @@ async def test_b_is_faster_and_an_interruption_loses_nothing(tmp_path: Path, scr
     assert compared["pairing"].startswith("paired: both performed the same 10 dialogues")
     for name, kept in before.items():
         assert read_side(out / name).dialogues[: len(kept)] == kept
-        assert sorted(line.number for line in RunFolder.open(out / name).journal()) == list(range(11))
+        assert sorted(line.number for line in RunFolder.open(out / name).journal()) == list(range(10))
     row = next(row for row in compared["rows"] if row["metric"] == "first_packet_ms")
     told = row["comparison"]["differences"][0]
     pairs = [  # a turn in which this machine was late is in no figure
@@ -238,10 +238,10 @@ def test_a_folder_that_was_changed_is_told(tmp_path: Path) -> None:
 async def test_trials_are_whole_runs_and_go_on_where_they_were(tmp_path: Path, script: str) -> None:
     out = tmp_path / "trials"
     first, second = out / "trial-1", out / "trial-2"
-    model = Pausing(tmp_path, 30, at=7)
+    model = Pausing(tmp_path, 30, at=6)
     async with serve(model) as server:
         process = await start(
-            "measure", server.url, "--trials", "2", "--script", script, "--repeat", "5", "--out", str(out)
+            "measure", server.url, "--trials", "2", "--script", script, "--repeat", "4", "--out", str(out)
         )
         await until(lambda: model.waits)
         process.send_signal(signal.SIGINT)
@@ -254,7 +254,7 @@ async def test_trials_are_whole_runs_and_go_on_where_they_were(tmp_path: Path, s
     assert ended.code == 0, ended.err
     told = json.loads(ended.out)
     assert told == json.loads((out / "trials.json").read_text())
-    assert [(trial["run"], trial["dialogues"]) for trial in told["trials"]] == [("trial-1", 5), ("trial-2", 5)]
+    assert [(trial["run"], trial["dialogues"]) for trial in told["trials"]] == [("trial-1", 4), ("trial-2", 4)]
     assert read_side(first).dialogues == kept and (second / "report.html").exists()
     spread = next(row for row in told["rows"] if row["metric"] == "voice_to_voice_ms")["spread"]
     sides = [read_side(place).values("voice_to_voice_ms") for place in (first, second)]
