@@ -165,7 +165,8 @@ MUST_BE_EQUAL: dict[str, Callable[[Plan, Plan], Told | None]] = {
 def _load(plan: Plan) -> str:
     if plan.load.rate_per_s:
         return f"{plan.load.rate_per_s:g} dialogues a second"
-    return f"{plan.load.sessions} at once"
+    think = f", pausing {plan.load.think} between dialogues" if plan.load.think else ""
+    return f"{plan.load.sessions} at once{think}"
 
 
 _REMARKED: dict[str, Callable[[Plan, Plan], Told | None]] = {
