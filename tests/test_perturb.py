@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 from harness.cli.measure import measure
 from harness.cli.perturb_option import perturb_scripts
 from harness.report.html.plan_section import command_line
+from harness.report.summary import summarise_run
+from harness.report.table import condition_lines
 from harness.runs.planning import Ask, make_plan
 from sessions import audio
 from sessions.audio import Clip
@@ -26,6 +29,7 @@ from sessions.perturb.script import Effect, perturbed_clip
 from sessions.scripts import Script, load_script
 from sessions.secrets import Secrets
 from sessions.speech_end import SpeechEnd, block_edges, block_powers
+from tests.run_samples import FLOOR, plan
 
 ALL = "noise@10dB,reverb,mulaw8k,loss2%,clip"
 
@@ -246,3 +250,14 @@ def test_the_command_names_an_effect_that_is_not_known(tmp_path: Path) -> None:
 def test_every_kind_is_told_in_the_docs() -> None:
     text = (Path(__file__).parent.parent / "docs" / "scripts.md").read_text(encoding="utf-8")
     assert all(f"`{kind}" in text for kind in KINDS)
+
+
+def test_the_table_says_that_the_sound_was_perturbed() -> None:
+    plain = plan()
+    script = msgspec.structs.replace(plain.scripts[0], perturb="noise@10dB", perturb_seed=3)
+    told = [
+        list(condition_lines(summarise_run(one, [], FLOOR)))
+        for one in (plain, msgspec.structs.replace(plain, scripts=[script]))
+    ]
+    assert "The user's sounds were perturbed: noise@10dB (seed 3)." in told[1]
+    assert not any("perturbed" in line for line in told[0])

@@ -93,7 +93,8 @@ class FalseStarts(msgspec.Struct, frozen=True):
 class Conditions(msgspec.Struct, frozen=True):
     """What must be equal before two results are put in one ranking, beside `Summary.definitions`.
 
-    speech_end_methods: method → attempts · scripts: name → content hash.
+    speech_end_methods: method → attempts · scripts: name → content hash · perturb: what was done to the user's sounds,
+    with its seed, "" for nothing.
     """
 
     protocol: str
@@ -105,6 +106,7 @@ class Conditions(msgspec.Struct, frozen=True):
     frame_ms: int
     rate_hz: int
     lateness_limit_ms: float
+    perturb: str = ""
 
 
 class SpeechEndBound(msgspec.Struct, frozen=True):
@@ -267,6 +269,7 @@ def _conditions(plan: Plan, turns: Iterable[TurnResult]) -> Conditions:
         frame_ms=plan.frame_ms,
         rate_hz=plan.rate_hz,
         lateness_limit_ms=plan.limits.lateness_ms,
+        perturb=", ".join(sorted({f"{s.perturb} (seed {s.perturb_seed})" for s in plan.scripts if s.perturb})),
     )
 
 

@@ -130,6 +130,8 @@ def condition_lines(summary: Summary) -> Iterator[str]:
     """What a reader must know to compare these figures with others."""
     conditions = summary.conditions
     yield f"{describe_class(conditions)}."
+    if conditions.perturb:
+        yield f"The user's sounds were perturbed: {conditions.perturb}."
     methods = ", ".join(conditions.speech_end_methods) or "none"
     yield f"Speech end by {methods}; audible by gate/{summary.definitions.get('gate', '?')}; {_floor(summary)}"
 
