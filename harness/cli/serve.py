@@ -1,4 +1,4 @@
-"""`duologue serve`: the embedded cascade, or the metronome, as a server that anyone can talk to."""
+"""`duologue serve`: the embedded cascade, the metronome or a recording, as a server that anyone can talk to."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ Examples:
   duologue serve --metronome steady                  a server whose every write is known
   duologue serve --metronome mine.yaml --write-log writes.jsonl
   duologue serve --metronome list                    the behaviours that come with it
+  duologue serve --replay runs/2026-11-29T10-15-00-demo/dialogues/d0001
+                                                     a recorded dialogue again, message by message
   duologue serve --reflector --host 0.0.0.0          beside a model server: tells the network's share
 
 \b
@@ -44,6 +46,12 @@ Then, in another terminal:
     "--metronome",
     metavar="BEHAVIOUR",
     help="Serve the metronome: a shipped behaviour's name, or a file; `list` shows the names.",
+)
+@click.option(
+    "--replay",
+    type=click.Path(path_type=Path),
+    metavar="RUN|DIALOGUE",
+    help="Serve no model: answer as RUN/dialogues/ID was answered; of a RUN each connection gets the next dialogue.",
 )
 @click.option("--reflector", is_flag=True, help="Serve no model: send each message back, for measure --reflector.")
 @click.option(
@@ -77,6 +85,7 @@ def serve(
     secrets: Secrets | None,
     /,
     metronome: str | None,
+    replay: Path | None,
     reflector: bool,
     asr: str,
     host: str,
@@ -92,8 +101,9 @@ def serve(
 
     Without options: the embedded cascade (voice detection, recognition, chat, speech; small real models, no key, no
     GPU). With --metronome: a server that follows a behaviour file, for checking clients and measurements. With
-    --reflector: no model; it sends back what it gets, for telling the network's share. One line says where it listens;
-    /health answers monitors; Ctrl-C stops it in order.
+    --replay: no model; recorded messages at their recorded instants, to a client that says what was said again
+    (docs/replay.md). With --reflector: no model; it sends back what it gets, for telling the network's share. One line
+    says where it listens; /health answers monitors; Ctrl-C stops it in order.
 
     Exit code: 0 stopped, 2 set-up error.
     """
@@ -101,8 +111,11 @@ def serve(
         _list_behaviours()
         return
     if reflector:
-        _only_a_reflector()
+        _without_a_model("--reflector", "metronome", "replay", "asr", "front", "api_key_env", "write_log")
         front, port = "reflector", _REFLECTOR_PORT if port is None else port
+    elif replay is not None:
+        _without_a_model("--replay", "metronome", "asr", "front", "api_key_env")
+        front = "replay"
     key = _api_key(api_key_env, secrets)
     if nice:
         _lower_priority(nice)
@@ -110,7 +123,7 @@ def serve(
         if sys.stdin is None:
             raise SetupError("there is no standard input to stop with", "Keep it open, or leave --stop-with-stdin out")
         threading.Thread(target=_stop_when_input_ends, name="standard input", daemon=True).start()
-    model = _no_model() if front == "reflector" else _model(metronome, asr)
+    model = _recorded(replay) if replay else _no_model() if front == "reflector" else _model(metronome, asr)
 
     def on_ready(running: RunningServer) -> None:
         if as_json:
@@ -127,13 +140,20 @@ def serve(
     asyncio.run(run_forever(model, on_ready=on_ready, host=host, port=port, front=front, api_key=key, write_log=log))
 
 
-def _only_a_reflector() -> None:
+def _without_a_model(which: str, *others: str) -> None:
     """Refuse what it would silently leave out."""
     context = click.get_current_context()
-    for name in ("metronome", "asr", "front", "api_key_env", "write_log"):
+    for name in others:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             option = f"--{name.replace('_', '-')}"
-            raise SetupError(f"{option} does not go with --reflector, which has no model", f"Leave {option} out")
+            raise SetupError(f"{option} does not go with {which}, which has no model", f"Leave {option} out")
+
+
+def _recorded(place: Path) -> SpeechModelServer:
+    from harness.replay.source import recordings
+    from servers.replay.front import ReplayServer
+
+    return ReplayServer(recordings(place))
 
 
 def _no_model() -> SpeechModelServer:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 FRONTS: dict[str, str] = {
     "openai-realtime": "servers.fronts.openai_realtime.front:OpenAIRealtimeFront",
     "reflector": "servers.fronts.reflector:ReflectorFront",
+    "replay": "servers.replay.front:ReplayFront",
 }
 
 

@@ -52,6 +52,11 @@ class ConnectionIO:
         self._give_up_if_unread()
         await self._ws.send_str(text)
 
+    async def send_raw(self, data: bytes, *, binary: bool) -> None:
+        """As `send`, the message byte for byte, whether or not it is UTF-8."""
+        self._give_up_if_unread()
+        await self._ws.send_frame(data, WSMsgType.BINARY if binary else WSMsgType.TEXT)
+
     async def pong(self, data: bytes) -> None:
         """Answer a ping. Raises as `send` does: a client that only pings and never reads is given up too."""
         self._give_up_if_unread()
@@ -66,6 +71,10 @@ class ConnectionIO:
     async def close(self, code: int, reason: str) -> None:
         # 123 bytes are what a close frame has room for.
         await self._ws.close(code=code, message=reason.encode()[:123])
+
+    def hang_up(self) -> None:
+        """End the TCP connection without a close frame."""
+        self._transport.close()
 
     def abort(self) -> None:
         """Break the TCP connection with a reset."""

@@ -1,0 +1,1 @@
+"""Recorded runs again: as a server, against another server, measured anew."""
