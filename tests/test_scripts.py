@@ -378,7 +378,7 @@ turns:
       - pause_ms: 700
       - audio: sound/two.flac
     kind: interruption
-    start: {after: onset}
+    start: {after: onset, gap_ms: 2500}
     language: es
   - silence_ms: 5000
     start: {after: speech, gap_ms: 0}
@@ -436,9 +436,9 @@ DUPLEX_MISTAKES: dict[str, tuple[str, str, int, str, str, str]] = {
         6, "turns[0].start.after", "never fire", ""),
     "onset of nothing": ("    keywords: [one, two]", "    kind: noise",
         9, "turns[1].start.after", "no turn before it", ""),
-    "late interruption": ("start: {after: onset}", "start: {after: reply}",
+    "late interruption": ("start: {after: onset, gap_ms: 2500}", "start: {after: reply}",
         17, "turns[2].start.after", "over nothing", "onset"),
-    "plain interruption": ("    start: {after: onset}\n", "",
+    "plain interruption": ("    start: {after: onset, gap_ms: 2500}\n", "",
         16, "turns[2].kind", "talks over nothing", "after: onset"),
     "silent kind": ("kind: noise", "kind: silence", 22, "turns[4].kind", "without its length", "silence_ms"),
     "spoken silence": ("5000\n", "5000\n    kind: speech\n", 20, "turns[3].kind", "silence_ms is no speech", "Leave"),
@@ -477,6 +477,28 @@ def test_each_mistake_of_a_duplex_script_has_its_line_and_field(folder: Path, ki
     assert mend in found.mend
     if kind not in ("onset of nothing", "part's field"):  # one mistake there makes two
         assert len(mistakes) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "field"),
+    [
+        ("{after: onset, gap_ms: 500}", "{after: onset, gap_ms: 1400}", "gap_ms"),
+        ("{at_ms: 20000}", "{at_ms: 20900}", "at_ms"),
+    ],
+)
+def test_the_user_says_one_thing_at_a_time(folder: Path, first: str, second: str, field: str) -> None:
+    """two.flac lasts one second: what comes 900 ms after its start would talk over it."""
+    text = (
+        "version: 1\nname: x\nturns:\n  - audio: sound/one.wav\n    speech_end_sample: 4000\n"
+        f"  - audio: sound/two.flac\n    kind: backchannel\n    start: {first}\n"
+        f"  - audio: sound/two.flac\n    kind: backchannel\n    start: {second}\n"
+    )
+    with pytest.raises(BadFile) as caught:
+        scripts.load_script(write(folder, text))
+    assert (caught.value.line, caught.value.field) == (11, f"turns[2].start.{field}")
+    assert "this one would start" in caught.value.problem
+    later = second.replace("1400", "1500").replace("20900", "21000")
+    assert len(scripts.load_script(write(folder, text.replace(second, later))).turns) == 3
 
 
 def run(*arguments: str | Path) -> tuple[int, str]:

@@ -116,16 +116,20 @@ def _read(path: Path, loader: _Loader) -> tuple[tuple[ScriptFile, list[ScriptTur
     file, mistakes = checked.value, list(checked.mistakes)
     if file is None:
         return None, tuple(mistakes)
-    turns: list[ScriptTurn] = []
+    turns: dict[int, ScriptTurn] = {}
     wrong = {mistake.field for mistake in mistakes}
     for index, turn in enumerate(file.turns):
         if "turns" in wrong or any(_spoils_sound(field, index) for field in wrong):
             continue
         try:
-            turns += loader.turn(document, index, turn, file.language)
+            loaded = loader.turn(document, index, turn, file.language)
         except BadFile as error:
             mistakes.append(error)
-    return (file, turns), tuple(sorted(mistakes, key=lambda mistake: mistake.line or 0))
+        else:
+            turns |= {} if loaded is None else {index: loaded}
+    if not wrong:
+        mistakes += rules.collisions(document, turns)
+    return (file, list(turns.values())), tuple(sorted(mistakes, key=lambda mistake: mistake.line or 0))
 
 
 def _spoils_sound(field: str, index: int) -> bool:
@@ -157,12 +161,12 @@ class _Loader:
     speak: Speak | None
     only_check: bool = False
 
-    def turn(self, document: yaml_schema.Document, index: int, turn: TurnFile, language: str) -> list[ScriptTurn]:
-        """The turn, or nothing where it is only checked and has to be spoken first."""
+    def turn(self, document: yaml_schema.Document, index: int, turn: TurnFile, language: str) -> ScriptTurn | None:
+        """The turn; None where it is only checked and has to be spoken first."""
         at: tuple[yaml_schema.Key, ...] = ("turns", index)
         language = turn.language or language
         if turn.silence_ms is not None:
-            return [script_turn(silence(turn.silence_ms, self.rate_hz), None, turn, "", language)]
+            return script_turn(silence(turn.silence_ms, self.rate_hz), None, turn, "", language)
         parts = turn.parts or (PartFile(turn.audio, turn.say, speech_end_sample=turn.speech_end_sample),)
         places = [(*at, "parts", number) for number in range(len(parts))] if turn.parts else [at]
         sounds: list[tuple[Utterance, int]] = []
@@ -179,11 +183,11 @@ class _Loader:
                 path = path or piece.path
             pause_ms = 0
         if unspoken:
-            return []
+            return None
         texts = (part.text or part.say or "" for part in parts)
         text = turn.text or " ".join(text for text in texts if text)
         utterance = sounds[0][0] if len(sounds) == 1 else joined(sounds)
-        return [script_turn(utterance, path, turn, text, language)]
+        return script_turn(utterance, path, turn, text, language)
 
     def _sound(
         self, document: yaml_schema.Document, at: tuple[yaml_schema.Key, ...], part: PartFile, piece: Piece

@@ -5,12 +5,12 @@ Every mistake has its line and field, as those of the schema have.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sessions.errors import BadFile
 from sessions.scripts.format import HINTS, PART_SOUNDS, SOUNDS, ScriptFile, TurnFile
-from sessions.scripts.script import EXPECT_A_REPLY
+from sessions.scripts.script import EXPECT_A_REPLY, ScriptTurn
 from sessions.yaml_schema import Document, Key
 
 _TALKS_OVER = ("interruption", "overlap")
@@ -95,6 +95,25 @@ def _start(document: Document, index: int, raw: dict[str, Any], turn: TurnFile) 
         where = (*at, "after") if "after" in fields else at if fields else (*at[:-1], "kind")
         problem = f"an {turn.kind} that starts after the reply talks over nothing"
         yield document.mistake(where, problem, "Start it after: onset")
+
+
+def collisions(document: Document, turns: Mapping[int, ScriptTurn]) -> Iterator[BadFile]:
+    """Turns that would have to start while the user's own turn before is still heard. turns: by their index."""
+    for index, turn in turns.items():
+        before = turns.get(index - 1)
+        if before is None or before.start.after != turn.start.after:
+            continue
+        at: tuple[Key, ...] = ("turns", index, "start")
+        before_ms = round(before.clip.duration_s * 1000)
+        if turn.start.at_ms is not None and before.start.at_ms is not None:
+            over_ms, starts_ms, field = before.start.at_ms + before_ms, turn.start.at_ms, "at_ms"
+        elif turn.start.after == "onset" and not before.expects_reply:  # both wait for the onset of one reply
+            over_ms, starts_ms, field = before.start.gap_ms + before_ms, turn.start.gap_ms, "gap_ms"
+        else:
+            continue
+        if starts_ms < over_ms - 1:  # a millisecond is rounding
+            problem = f"the turn before sounds until {over_ms} ms, and this one would start at {starts_ms} ms"
+            yield document.mistake((*at, field), problem, "A user says one thing at a time: start it later")
 
 
 def _waits(document: Document, file: ScriptFile) -> Iterator[BadFile]:
