@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from metrics.attribution import TurnReplies
+from metrics.attribution import TurnReplies, answering, onset_ns
 from metrics.conversation import Conversation, Reply, UserTurn
 from metrics.gate import GATE, Onset, find_onset
 from metrics.playout import Arrival, Playout, arrivals_of, nearest_ns, play
 from metrics.result import PLAYOUT_BUFFERS_MS
+from metrics.spans import SpokenReply
 from sessions.clock import NS_PER_MS
 
 INSTANTS = (
@@ -34,6 +35,7 @@ NO_REPLY = "no reply came"
 NO_AUDIO = "the reply has no audio"
 NO_TEXT = "the reply has no text"
 NOT_AUDIBLE = f"no sample of the reply is above the gate ({GATE})"
+NOT_HEARD = "the agent was not heard to answer"
 DUPLEX = "class D has one continuous stream, so no audio message begins a reply"
 
 
@@ -64,16 +66,47 @@ def hear(reply: Reply, rate_hz: int) -> Heard:
     arrivals = arrivals_of(reply.packets)
     if not arrivals:
         return Heard()
-    playouts = {
+    onset = find_onset(np.concatenate([packet.pcm for packet in reply.packets]), rate_hz)
+    return Heard(arrivals, _behind_every_buffer(arrivals, rate_hz), onset)
+
+
+def hear_stream(conversation: Conversation, replies: TurnReplies, stream: SpokenReply) -> Heard:
+    """Class D: the session's one stream, with the onset of what answers this turn in it.
+
+    stream: all audio of the session. The answer is the first stretch, after 200 ms of quiet, that begins after the
+    turn's onset and before the next turn's, and that is heard on after `speech_end`. A turn that expects no reply is
+    answered by nothing that the agent was saying already.
+    """
+    packets = sorted((p for reply in conversation.replies for p in reply.packets), key=lambda packet: packet.t_ns)
+    arrivals = arrivals_of(packets)
+    index = _answering_sample(conversation, replies, stream)
+    return Heard(arrivals, _behind_every_buffer(arrivals, conversation.rate_hz), Onset(index))
+
+
+def _answering_sample(conversation: Conversation, replies: TurnReplies, stream: SpokenReply) -> int | None:
+    turn = replies.turn
+    from_ns = onset_ns(turn)
+    if not turn.expects_reply and any(span.holds(from_ns) for span in stream.stretches):
+        return None
+    later = (
+        onset_ns(other)
+        for other in conversation.turns
+        if onset_ns(other) > from_ns and (other.expects_reply or not turn.expects_reply)
+    )
+    found = answering(stream.stretches, from_ns, turn.speech_end_ns, min(later, default=None))
+    return None if found is None else stream.samples[found]
+
+
+def _behind_every_buffer(arrivals: tuple[Arrival, ...], rate_hz: int) -> dict[int, Playout]:
+    return {
         buffer_ms: playout
         for buffer_ms in PLAYOUT_BUFFERS_MS
         if (playout := play(arrivals, rate_hz, buffer_ms * NS_PER_MS)) is not None
     }
-    return Heard(arrivals, playouts, find_onset(np.concatenate([packet.pcm for packet in reply.packets]), rate_hz))
 
 
 def instants_of(conversation: Conversation, replies: TurnReplies, heard: Heard) -> Instants:
-    """All instants of one turn. heard: that of `replies.reply`."""
+    """All instants of one turn. heard: that of `replies.reply`; class D: of the stream."""
     turn, reply = replies.turn, replies.reply
     found: dict[str, int | str] = {
         "speech_end": turn.speech_end_ns,
@@ -82,24 +115,37 @@ def instants_of(conversation: Conversation, replies: TurnReplies, heard: Heard) 
         "server_vad_stopped": _vad_stopped(conversation, replies),
     }
     played_ns: dict[int, int] = {}
-    if reply is None:
+    if conversation.protocol_class == "D":
+        played_ns = _played(heard)
+        found |= _of_stream(reply, played_ns.get(0))
+    elif reply is None:
         names = ("reply_created", "first_text", "first_packet", "first_audible", "reply_done")
         found |= dict.fromkeys(names, NO_REPLY)
     else:
         found["reply_created"] = reply.created_ns
         found["first_text"] = next((piece.t_ns for piece in reply.texts if piece.text), NO_TEXT)
         found["reply_done"] = _done(reply, heard)
-        if conversation.protocol_class == "D":
-            found |= {"first_packet": DUPLEX, "first_audible": DUPLEX}
-        else:
-            found["first_packet"] = heard.arrivals[0].t_ns if heard.arrivals else NO_AUDIO
-            played_ns = _played(heard)
-            found["first_audible"] = played_ns.get(0, NOT_AUDIBLE if heard.arrivals else NO_AUDIO)
+        found["first_packet"] = heard.arrivals[0].t_ns if heard.arrivals else NO_AUDIO
+        played_ns = _played(heard)
+        found["first_audible"] = played_ns.get(0, NOT_AUDIBLE if heard.arrivals else NO_AUDIO)
     return Instants(
         at_ns={name: value for name, value in found.items() if isinstance(value, int)},
         why_not={name: value for name, value in found.items() if isinstance(value, str)},
         played_ns=played_ns,
     )
+
+
+def _of_stream(reply: Reply | None, first_audible_ns: int | None) -> dict[str, int | str]:
+    """Class D. reply: where its protocol names replies, the one created during the turn."""
+    text = next((piece.t_ns for piece in reply.texts if piece.text), None) if reply else None
+    done = reply.done_ns if reply else None
+    return {
+        "reply_created": DUPLEX if reply is None else reply.created_ns,
+        "first_text": NO_TEXT if text is None else text,
+        "first_packet": DUPLEX,
+        "first_audible": NOT_HEARD if first_audible_ns is None else first_audible_ns,
+        "reply_done": DUPLEX if done is None else done,
+    }
 
 
 def _played(heard: Heard) -> dict[int, int]:
@@ -132,10 +178,11 @@ def _vad_stopped(conversation: Conversation, replies: TurnReplies) -> int | str:
     """The server's last word that speech stopped, before the reply was created: the one that led to it."""
     if conversation.protocol_class != "B":
         return f"class {conversation.protocol_class} has no server voice detection"
-    stops = [event.t_ns for event in conversation.vad if event.what == "stopped" and replies.holds(event.t_ns)]
-    reply = replies.reply
-    if reply is not None:
-        stops = [t_ns for t_ns in stops if t_ns <= reply.created_ns]
+    reply, stops = replies.reply, [event.t_ns for event in conversation.vad if event.what == "stopped"]
+    if reply is None:
+        stops = [t_ns for t_ns in stops if replies.holds(t_ns)]
+    else:  # the reply may have begun after the user coughed, which is a turn of its own
+        stops = [t_ns for t_ns in stops if replies.began_ns <= t_ns <= reply.created_ns]
     return stops[-1] if stops else "the server did not say that speech had stopped"
 
 

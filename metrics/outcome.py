@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from metrics.attribution import began_ns
 from metrics.conversation import End, PeerFault, Reply
 from metrics.result import TurnClass
 from metrics.timeliness import heartbeat_lag_ns, send_lateness_ns
@@ -102,6 +103,8 @@ def _reply_verdict(view: TurnView) -> Verdict | None:
     reply, end = view.replies.reply, _end_of(view)
     if end is not None and end.outcome in _ALWAYS_FAIL:
         return Verdict("failed", end.outcome, end.detail)
+    if view.conversation.protocol_class == "D" and _was_heard_before(view, end):
+        return Verdict("completed", ANSWERED)
     # What came after the reply's own end did not end it; a reply that ended after we gave up came too late.
     if reply is not None and reply.done_ns is not None and (end is None or reply.done_ns <= end.t_ns):
         return _done_verdict(view, reply)
@@ -120,7 +123,10 @@ def _reply_verdict(view: TurnView) -> Verdict | None:
 
 def _abandoned(view: TurnView) -> Verdict:
     """The dialogue went on, or was over, without an end of this turn's reply."""
-    if view.replies.reply is not None and view.replies.turn.cancelled_ns is not None:
+    reply = view.replies.reply
+    if not view.replies.turn.expects_reply:  # nobody waited for a reply, nor for its end
+        return Verdict("completed", QUIET) if reply is None else _content_verdict(view, reply)
+    if reply is not None and (view.replies.turn.cancelled_ns is not None or _was_cut_by_script(view, reply)):
         return Verdict("completed", INTERRUPTED, "the peer did not confirm the cancel")
     return _nothing_came(view, "the dialogue went on without an end of the reply")
 
@@ -142,11 +148,13 @@ def _nothing_came(view: TurnView, detail: str, until_ns: int | None = None) -> V
 def _done_verdict(view: TurnView, reply: Reply) -> Verdict:
     """A reply that the peer ended itself."""
     said = _joined(reply.error_code, reply.reason, reply.message)
+    if _was_cut_by_script(view, reply) and reply.status in ("completed", "cancelled", ""):
+        return Verdict("completed", INTERRUPTED, _joined(_by_what(view, reply.flushed_ns), said))
     if reply.status in ("completed", ""):
         return _content_verdict(view, reply)
     if reply.status == "cancelled":
         if _was_interrupted(view, reply):
-            return Verdict("completed", INTERRUPTED, said)
+            return Verdict("completed", INTERRUPTED, _joined(_by_what(view, reply.done_ns), said))
         return Verdict("failed", _with_reason(CANCELLED, reply.reason), said)
     if reply.status == "incomplete":
         return Verdict("failed", _with_reason(INCOMPLETE, reply.reason), said)
@@ -159,8 +167,7 @@ def _done_verdict(view: TurnView, reply: Reply) -> Verdict:
 
 def _content_verdict(view: TurnView, reply: Reply) -> Verdict:
     """A reply that ended well is named by what a listener or reader got from it."""
-    duplex = view.conversation.protocol_class == "D"
-    if view.heard.onset.index is not None or (duplex and view.heard.arrivals):
+    if view.heard.onset.index is not None:
         return Verdict("completed", ANSWERED)
     silent = "its audio is below the gate" if view.heard.arrivals else ""
     if reply.has_tool_call:
@@ -184,6 +191,26 @@ def _was_interrupted(view: TurnView, reply: Reply) -> bool:
     done_ns = reply.done_ns or 0
     cancelled_ns, next_ns = view.replies.turn.cancelled_ns, view.replies.next_ns
     return (cancelled_ns is not None and cancelled_ns <= done_ns) or (next_ns is not None and next_ns <= done_ns)
+
+
+def _was_cut_by_script(view: TurnView, reply: Reply) -> bool:
+    """What was not yet heard of it was dropped: by our own cancel, or after the script's next turn had begun."""
+    cut_ns, next_ns = reply.flushed_ns, view.replies.next_ns
+    if cut_ns is None:
+        return False
+    return view.conversation.protocol_class in ("A", "C") or (next_ns is not None and next_ns <= cut_ns)
+
+
+def _by_what(view: TurnView, at_ns: int | None) -> str:
+    """Names the sound, where it was none that should stop anybody."""
+    begun = [turn for turn in view.conversation.turns if at_ns is not None and began_ns(turn) <= at_ns]
+    last = max(begun, key=began_ns, default=view.replies.turn)
+    return "" if last.expects_reply or last is view.replies.turn else f"by a {last.kind}"
+
+
+def _was_heard_before(view: TurnView, end: End | None) -> bool:
+    heard_ns = view.instant("first_audible")
+    return heard_ns is not None and (end is None or heard_ns <= end.t_ns)
 
 
 def _silence(view: TurnView) -> str:

@@ -33,12 +33,21 @@ Measured = Value | Unavailable | Failed
 TurnClass = Literal["completed", "invalid", "failed"]
 
 
+class PauseCase(msgspec.Struct, frozen=True):
+    """One pause inside an utterance. was_cut: the server ended the turn in it, or just after it."""
+
+    pause_ms: float
+    was_cut: bool
+
+
 class TurnResult(msgspec.Struct, frozen=True):
     """One attempt, measured.
 
     instants_ns: by the names of docs/metrics.md (speech_end, last_sent, turn_committed, first_packet, first_text,
     first_audible, reply_done …); an instant that does not exist is absent. played_ns: first_played by buffer in ms.
     measures: by the metric's name. flags: remarks on this turn ("audio after done", "protocol fault: …").
+    kind: what the turn is, as in its script; one that expects no reply has no latencies. turn_taking: by the measure's
+    name, those that a turn of this kind has. pauses: in order, where the server could end the turn in them.
     """
 
     turn: int
@@ -55,3 +64,7 @@ class TurnResult(msgspec.Struct, frozen=True):
     heard_text: str
     """The reply's text."""
     flags: list[str]
+    kind: str = "speech"
+    expects_reply: bool = True
+    turn_taking: dict[str, Measured] = {}
+    pauses: list[PauseCase] = []

@@ -8,6 +8,7 @@ from functools import cache
 from metrics.gate import GATE
 from metrics.measures.base import Measure
 from metrics.playout import PLAYOUT
+from metrics.turn_taking.table import turn_taking_definitions
 from sessions.tables import load
 
 METRICS: dict[str, str] = {
@@ -54,6 +55,7 @@ def metric(name: str) -> Measure:
 
 
 def definitions(names: Iterable[str] = METRICS) -> dict[str, str]:
-    """Name → version of each measure, of the gate and of the play-out model, to be kept with every result."""
+    """Name → version of each measure, of the gate, the play-out model and what else they rest on, to be kept with every
+    result."""
     shared = dict(item.split("/") for item in (GATE, PLAYOUT))
-    return shared | {name: metric(name).version for name in names}
+    return shared | {name: metric(name).version for name in names} | turn_taking_definitions()

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from metrics.attribution import TurnReplies, attribute, false_start_heard_ms, has_audio_after_done
 from metrics.conversation import Conversation, End
-from metrics.outcome import failure_without_turn, faults_of, judge
+from metrics.outcome import ANSWERED, failure_without_turn, faults_of, judge
 from metrics.result import Failed, Measured, TurnResult, Unavailable
 from metrics.table import METRICS, metric
-from metrics.view import TurnView, view_of
+from metrics.turn_taking.endpoints import pause_cases
+from metrics.turn_taking.from_log import lanes_of
+from metrics.turn_taking.table import take_all
+from metrics.view import TurnView, stream_of, view_of
 from sessions.clock import NS_PER_MS
 from sessions.errors import MetricUnavailable
 
 LIMIT_LATENESS_MS = 20.0
+OWN_TIME = frozenset({"send_lateness_max_ms", "heartbeat_lag_max_ms"})
+"""The measures that do not speak of a reply."""
 NEVER_BEGAN = "the turn never began"
 
 
@@ -27,10 +34,15 @@ def measure_conversation(
     first frame gives one. Raises `SetupError` for an unknown measure.
     """
     results = []
-    for replies in attribute(conversation):
-        result = _measure_turn(view_of(conversation, replies), limit_lateness_ms, names)
+    attributed, stream = attribute(conversation), stream_of(conversation)
+    lanes = lanes_of(conversation, attributed, stream)
+    sounds = {sound.index: sound for sound in lanes.sounds}
+    for replies in attributed:
+        result = _measure_turn(view_of(conversation, replies, stream), limit_lateness_ms, names)
         if result is not None:
-            results.append(result)
+            sound = sounds[replies.turn.index]
+            taken, pauses = take_all(lanes, sound), pause_cases(lanes, sound)
+            results.append(msgspec.structs.replace(result, turn_taking=taken, pauses=pauses))
     begun = {turn.index for turn in conversation.turns}
     unbegun: dict[int, End] = {}
     for end in sorted(conversation.ends, key=lambda end: end.t_ns):
@@ -55,16 +67,22 @@ def _measure_turn(view: TurnView, limit_lateness_ms: float, names: Sequence[str]
         instants_ns=dict(view.instants.at_ns),
         played_ns={str(buffer_ms): t_ns for buffer_ms, t_ns in view.instants.played_ns.items()},
         measures={name: _take(name, view) for name in names},
+        kind=replies.turn.kind,
+        expects_reply=replies.turn.expects_reply,
         reply_ids=[reply.id for reply in replies.all],
         false_starts=len(replies.false_starts),
         false_start_heard_ms=false_start_heard_ms(replies, view.conversation.rate_hz, view.conversation.vad),
         heard_text="".join(piece.text for piece in texts),
-        flags=_flags(view, replies),
+        flags=_flags(view, replies, verdict.outcome),
     )
 
 
 def _take(name: str, view: TurnView) -> Measured:
     """One measure, whose own failure is its answer and not the end of the others."""
+    turn = view.replies.turn
+    if not turn.expects_reply and name not in OWN_TIME:
+        metric(name)  # an unknown name is a mistake whatever the turn
+        return Unavailable(f"a turn of kind {turn.kind} expects no reply")
     try:
         return metric(name).measure(view)
     except MetricUnavailable as why:
@@ -73,7 +91,7 @@ def _take(name: str, view: TurnView) -> Measured:
         return Failed(f"{type(error).__name__}: {error}")
 
 
-def _flags(view: TurnView, replies: TurnReplies) -> list[str]:
+def _flags(view: TurnView, replies: TurnReplies, outcome: str) -> list[str]:
     """Remarks for people, each at most once."""
     flags = [
         f"protocol fault: {fault.kind}: {fault.detail}" if fault.detail else f"protocol fault: {fault.kind}"
@@ -85,11 +103,15 @@ def _flags(view: TurnView, replies: TurnReplies) -> list[str]:
         flags.append("no audible sample")
     if view.heard.onset.ignored:
         flags.append(_short_sounds(view))
+    reply = replies.reply
+    if reply is not None and reply.flushed_ns is not None and outcome == ANSWERED:
+        flags.append("cut off though no turn of the script had begun: the server heard the user speak")
+    if replies.backchannels:
+        flags.append(f"the agent's backchannels: {len(replies.backchannels)}")
     if replies.others:
         flags.append(f"more replies after the one that was measured: {len(replies.others)}")
     if replies.unasked:
         flags.append("the peer spoke before the first turn")
-    reply = replies.reply
     for end in view.conversation.ends:
         is_ours = end.turn == replies.turn.index and end.outcome != ""
         if is_ours and reply is not None and reply.done_ns is not None and end.t_ns >= reply.done_ns:

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 from metrics.attribution import TurnReplies
 from metrics.conversation import Conversation
-from metrics.instants import Heard, Instants, hear, instants_of
+from metrics.instants import Heard, Instants, hear, hear_stream, instants_of
+from metrics.spans import SpokenReply, spoken
 
 
 @dataclass(frozen=True, slots=True)
 class TurnView:
-    """One turn of `conversation`. heard: the audio of `replies.reply`, the reply that gives the latencies."""
+    """One turn of `conversation`. heard: the audio of `replies.reply`, the reply that gives the latencies; class D: of
+    the session's stream, with the onset of the answer in it."""
 
     conversation: Conversation
     replies: TurnReplies
@@ -23,7 +25,16 @@ class TurnView:
         return self.instants.at_ns.get(name)
 
 
-def view_of(conversation: Conversation, replies: TurnReplies) -> TurnView:
-    """Gather everything that the measures of one turn share."""
-    heard = Heard() if replies.reply is None else hear(replies.reply, conversation.rate_hz)
+def stream_of(conversation: Conversation) -> SpokenReply | None:
+    """Class D: all audio of the session as the one stream that it is; None in the other classes."""
+    return spoken(conversation.replies, conversation.rate_hz) if conversation.protocol_class == "D" else None
+
+
+def view_of(conversation: Conversation, replies: TurnReplies, stream: SpokenReply | None = None) -> TurnView:
+    """Gather everything that the measures of one turn share. stream: of class D, where the caller has it already."""
+    stream = stream or stream_of(conversation)
+    if stream is not None:
+        heard = hear_stream(conversation, replies, stream)
+    else:
+        heard = Heard() if replies.reply is None else hear(replies.reply, conversation.rate_hz)
     return TurnView(conversation, replies, heard, instants_of(conversation, replies, heard))

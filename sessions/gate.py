@@ -64,9 +64,10 @@ def audible_runs(pcm: Pcm, rate_hz: int) -> tuple[tuple[int, int], ...]:
     """
     edges = block_edges(len(pcm), rate_hz)
     loud = _deviations(pcm, edges) >= _THRESHOLD
-    audible = np.zeros(len(loud), dtype=np.bool_)
-    for block in np.flatnonzero(_sustained(loud)).tolist():
-        audible[block : block + LOOK_BLOCKS] = True
+    sustained = _sustained(loud)
+    audible = sustained.copy()
+    for later in range(1, LOOK_BLOCKS):
+        audible[later:] |= sustained[:-later]
     steps = np.diff(np.concatenate(([0], (audible & loud).astype(np.int8), [0])))
     starts, stops = np.flatnonzero(steps == 1).tolist(), np.flatnonzero(steps == -1).tolist()
     return tuple((_sample_in_block(pcm, edges, a), int(edges[b])) for a, b in zip(starts, stops, strict=True))

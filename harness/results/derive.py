@@ -26,6 +26,7 @@ from clients.events import (
     UserText,
 )
 from harness.dialogue.tracker import turn_messages
+from harness.results.flushes import with_cuts
 from metrics.conversation import (
     Conversation,
     End,
@@ -39,7 +40,8 @@ from metrics.conversation import (
     VadEvent,
 )
 from sessions import events as log
-from sessions.clock import NS_PER_S
+from sessions.clock import NS_PER_MS, NS_PER_S, samples_to_ns
+from sessions.scripts.script import EXPECT_A_REPLY
 from sessions.tables import load
 
 
@@ -71,7 +73,13 @@ def derive(events: Sequence[log.AnyEvent], received: bytes) -> Derived:
         rate_hz=opened.rate_hz,
         ready_ns=ready.t_ns if ready else None,
         turns=tuple(turns),
-        replies=tuple(builder.reply() for builder in inbound.replies.values()),
+        replies=with_cuts(
+            (builder.reply() for builder in inbound.replies.values()),
+            events,
+            inbound.vad,
+            opened.protocol_class,
+            opened.rate_hz,
+        ),
         faults=tuple(inbound.faults),
         vad=tuple(inbound.vad),
         ends=_ends(events, turns, ended),
@@ -125,9 +133,24 @@ def _user_turns(events: Sequence[log.AnyEvent], ready: log.Ready | None) -> list
                 committed_ns=messages.get("commit"),
                 requested_ns=messages.get("request"),
                 cancelled_ns=messages.get("cancel"),
+                expects_reply=turn.turn_kind in EXPECT_A_REPLY,
+                kind=turn.turn_kind,
+                onset_ns=turn.start_ns + samples_to_ns(turn.onset_sample, turn.rate_hz),
+                pauses_ns=_pauses(turn),
+                watch_ns=turn.watch_ms * NS_PER_MS,
             )
         )
     return turns
+
+
+def _pauses(turn: log.TurnStarted) -> tuple[tuple[int, int], ...]:
+    """(start, length) in ns of each pause, both ends exact to the sample."""
+    made = []
+    for first_sample, samples in turn.pauses:
+        start_ns = turn.start_ns + samples_to_ns(first_sample, turn.rate_hz)
+        end_ns = turn.start_ns + samples_to_ns(first_sample + samples, turn.rate_hz)
+        made.append((start_ns, end_ns - start_ns))
+    return tuple(made)
 
 
 def _frames_of(

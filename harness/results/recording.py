@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from metrics.attribution import attribute
 from metrics.conversation import Conversation, Reply
+from metrics.cut import cut_ns
 from metrics.playout import arrivals_of, nearest_ns, play
 from sessions import audio
 from sessions.clock import NS_PER_S
@@ -60,23 +61,14 @@ def _heard(reply: Reply, conversation: Conversation) -> list[tuple[int, Pcm]]:
     if playout is None:
         return []
     pcm = reply_audio([reply])
-    cut_ns = _cut_off_ns(reply, conversation)
-    if cut_ns is not None:
-        pcm = pcm[: playout.heard_samples(cut_ns)]
+    until_ns = cut_ns(reply, conversation.vad)
+    if until_ns is not None:
+        pcm = pcm[: playout.heard_samples(until_ns)]
     pieces = []
     for segment in playout.segments:
         part = pcm[segment.first_sample : segment.first_sample + segment.samples]
         pieces.append((nearest_ns(playout.played_at(segment.first_sample)), part))
     return pieces
-
-
-def _cut_off_ns(reply: Reply, conversation: Conversation) -> int | None:
-    """When an interrupted reply fell silent: the server's word that the user speaks, else its cancelled end."""
-    if reply.status != "cancelled" or reply.done_ns is None:
-        return None
-    done_ns = reply.done_ns
-    stops = (event.t_ns for event in conversation.vad if event.what == "started")
-    return next((t_ns for t_ns in stops if reply.created_ns < t_ns <= done_ns), done_ns)
 
 
 def write(folder: Path, conversation: Conversation, clips: dict[int, Pcm], closed_ns: int | None) -> bool:

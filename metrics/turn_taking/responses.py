@@ -1,0 +1,77 @@
+"""Whether speech is answered, how late, and what is said besides.
+
+responded = an audible answer to a turn that expects one. missed = no reply at all, heard or written (audio alone: no
+audible answer). late = voice-to-voice over 2 000 ms. talk_over = voice-to-voice below 0. Both unavailable where no
+answer is audible. spurious_speech = the agent was heard in a further reply after the turn's answer, before the user's
+next turn. agent_backchannels = the agent's short sounds within the user's speech (`metrics.attribution`), no answers.
+"""
+
+from __future__ import annotations
+
+from metrics.attribution import is_agent_backchannel
+from metrics.result import Measured, Unavailable, Value
+from metrics.turn_taking.base import TO_BE_ANSWERED, TurnTakingMeasure, yes
+from metrics.turn_taking.lanes import NEEDS_LOG, Lanes, Sound
+from sessions.clock import NS_PER_MS
+
+LATE_NS = 2000 * NS_PER_MS
+NO_ANSWER = "no audible answer came"
+
+
+def _responded(lanes: Lanes, sound: Sound) -> Measured:
+    return yes(lanes.answer_ns(sound) is not None)
+
+
+def _missed(lanes: Lanes, sound: Sound) -> Measured:
+    if lanes.log is None:
+        return yes(lanes.answer_ns(sound) is None)
+    return yes(sound.index not in lanes.log.replied)
+
+
+def _late(lanes: Lanes, sound: Sound) -> Measured:
+    answer_ns = lanes.answer_ns(sound)
+    return Unavailable(NO_ANSWER) if answer_ns is None else yes(answer_ns - sound.end_ns > LATE_NS)
+
+
+def _talk_over(lanes: Lanes, sound: Sound) -> Measured:
+    answer_ns = lanes.answer_ns(sound)
+    return Unavailable(NO_ANSWER) if answer_ns is None else yes(answer_ns < sound.end_ns)
+
+
+def _spurious(lanes: Lanes, sound: Sound) -> Measured:
+    if lanes.log is None:
+        return Unavailable(NEEDS_LOG)
+    return yes(bool(lanes.log.more.get(sound.index)))
+
+
+def _backchannels(lanes: Lanes, sound: Sound) -> Measured:
+    if lanes.log is not None:
+        return Value(float(lanes.log.backchannels.get(sound.index, 0)))
+    return Value(float(sum(is_agent_backchannel(heard, sound.onset_ns, sound.end_ns) for heard in lanes.agent)))
+
+
+RESPONDED = TurnTakingMeasure("responded", "1", "yes", "higher", "an audible answer came", TO_BE_ANSWERED, _responded)
+MISSED = TurnTakingMeasure("missed", "1", "yes", "lower", "no reply came at all", TO_BE_ANSWERED, _missed)
+LATE = TurnTakingMeasure(
+    "late", "1", "yes", "lower", f"voice-to-voice over {LATE_NS // NS_PER_MS} ms", TO_BE_ANSWERED, _late
+)
+TALK_OVER = TurnTakingMeasure("talk_over", "1", "yes", "lower", "voice-to-voice below 0", TO_BE_ANSWERED, _talk_over)
+SPURIOUS = TurnTakingMeasure(
+    "spurious_speech",
+    "1",
+    "yes",
+    "lower",
+    "heard in a further reply after the answer",
+    TO_BE_ANSWERED,
+    _spurious,
+    needs_log=True,
+)
+BACKCHANNELS = TurnTakingMeasure(
+    "agent_backchannels",
+    "1",
+    "count",
+    "none",
+    "the agent's short sounds within the user's speech",
+    TO_BE_ANSWERED,
+    _backchannels,
+)
