@@ -20,8 +20,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("harness.cli.demo:demo", "Start the embedded server and measure it: no key, no GPU."),
     "measure": ("harness.cli.measure:measure", "Measure a live server over whole spoken dialogues."),
     "calibrate": ("harness.cli.calibrate:calibrate", "How true figures are on this machine."),
-    "serve": ("harness.cli.serve:serve", "Serve the embedded cascade, or the metronome."),
+    "serve": ("harness.cli.serve:serve", "Serve the embedded cascade, the metronome or a recording."),
     "report": ("harness.cli.report:report", "Rebuild summary and report.html of a run."),
+    "check": ("harness.cli.check:check", "Is a run's record whole and its figures true to it?"),
+    "rescore": ("harness.cli.rescore:rescore", "Compute every measure of a run anew, from its record."),
     "merge": ("harness.cli.merge:merge", "Put the shards of several hosts together to one run."),
     "compare": ("harness.cli.compare:compare", "Compare two runs: differences with intervals."),
     "gate": ("harness.cli.gate:gate", "Hold a run to objectives and a baseline, for CI."),
@@ -44,8 +46,9 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands alone: all of it fits a screen."""
+        with formatter.section(f"Commands ({ctx.command_path} COMMAND --help explains each; --version)"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
     def resolve_command(
@@ -73,11 +76,11 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show it.")
 def cli() -> None:
-    """Measure how a speech-to-speech system holds a conversation, on one clock.
-
+    """
+    \b
+    Measure how a speech-to-speech system holds a conversation, on one clock.
     Example: duologue measure ws://127.0.0.1:8765 --script facts --repeat 10
-
-    `duologue demo` shows the whole of it on this machine. Each command explains itself: duologue COMMAND --help
+    On this machine alone, with no key: duologue demo
     """
 
 
