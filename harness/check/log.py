@@ -139,10 +139,7 @@ def _turn(number: int, event: log.TurnStarted, planned: Sequence[PlannedTurn]) -
         yield number, f"{name}: last_sample {event.last_sample} is not in a clip of {event.samples} samples"
     plan = planned[event.turn]
     if event.rate_hz == RATE_HZ and (event.samples, event.last_sample) != (plan.samples, plan.last_sample):
-        yield (
-            number,
-            f"{name}: samples and last_sample are not those of the plan, {plan.samples} and {plan.last_sample}",
-        )
+        yield number, f"{name}: the plan has {plan.samples} samples with last_sample {plan.last_sample}"
 
 
 @dataclass(slots=True)
@@ -201,11 +198,9 @@ def _frame(number: int, event: log.Sent, lane: _Lane) -> Iterator[Found]:
 
 
 def _pongs(lines: Sequence[Line]) -> Iterator[Found]:
-    pinged = set()
+    pinged = {event.id: event.t_ns for _, event in lines if isinstance(event, log.Pinged)}
     for number, event in lines:
-        if isinstance(event, log.Pinged):
-            pinged.add(event.id)
-        elif isinstance(event, log.Ponged) and event.id not in pinged:
+        if isinstance(event, log.Ponged) and event.t_ns < pinged.get(event.id, event.t_ns + 1):
             yield number, f"a pong before its ping, {event.id}"
 
 
