@@ -2,7 +2,7 @@
 
     python -m benchmarks.streams ARM URL N SECONDS
 
-The window that counts begins half a second after the last stream was set up. Lateness is write returned − due.
+The window that counts begins a second after the last stream was set up. Lateness is write returned − due.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ FRAME_NS = 20 * NS_PER_MS
 FRAME_SAMPLES = 480
 STEP_NS = 21 * NS_PER_MS // 4
 """Between two connections: phases of frames lie as in a run, whose sessions begin 21 ms apart."""
-SETTLE_NS = NS_PER_S // 2
+SETTLE_NS = NS_PER_S
 CLOCK = MonotonicClock()
 _TONE_S = 60
 

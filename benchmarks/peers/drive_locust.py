@@ -29,7 +29,7 @@ from sessions.clock import NS_PER_MS, NS_PER_S, MonotonicClock, process_cpu_ns
 
 FRAME_NS = 20 * NS_PER_MS
 SPAWNS_PER_S = 100  # above it, locust warns
-SETTLE_NS = NS_PER_S // 2
+SETTLE_NS = NS_PER_S
 CLOCK = MonotonicClock()
 PCM = array.array("h", (round(8000 * math.cos(2 * math.pi * 220 * k / 24_000)) for k in range(480))).tobytes()
 SETUP = json.dumps({"type": "session.update", "event_id": "s", "session": {"type": "realtime"}})
