@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from types import MappingProxyType
 from typing import Final
 
@@ -85,7 +86,7 @@ def _frames(
 ) -> Iterator[np.ndarray[tuple[int], np.dtype[np.int16]]]:
     stream = soxr.ResampleStream(rate_hz, to_hz, 1, dtype="float32", quality="HQ") if rate_hz != to_hz else None
     waiting = np.zeros(0, dtype=np.float32)
-    for piece in (*blocks, None):
+    for piece in chain(blocks, (None,)):
         new = _resampled(stream, piece)
         waiting = np.concatenate([waiting, new])
         if piece is None:  # the last frame is filled up with zeros
