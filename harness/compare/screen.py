@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.compare.compare import Compared, ComparedSide, Row
-from harness.report.table import Footnotes
+from harness.report.footnotes import Footnotes
 from harness.report.wording import DASH, clean, digits_for, number, one_line, plural, span, words_for
 from metrics.comparison import Difference
 

@@ -24,6 +24,7 @@ from metrics.outcome import kind_of
 from metrics.result import Failed, Measured, TurnClass, TurnResult, Unavailable, Value
 from metrics.stats import Distribution, summarise
 from metrics.table import METRICS, metric
+from metrics.turn_taking.totals import Figure, TurnTaking, session_figures, totals
 from sessions.runs import Load, MergedPart, Plan, Share
 from sessions.speech_end import ANNOTATION
 
@@ -128,6 +129,7 @@ class SpokenTurn(msgspec.Struct, frozen=True):
     answered: str
     voice_to_voice_ms: float | None
     flags: list[str]
+    kind: str = "speech"
 
 
 class SpokenDialogue(msgspec.Struct, frozen=True):
@@ -140,6 +142,8 @@ class SpokenDialogue(msgspec.Struct, frozen=True):
     completed: bool
     turns: list[SpokenTurn]
     faults: list[str]
+    turn_taking: TurnTaking | None = None
+    """Where its turns did more than wait for each other."""
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -180,6 +184,12 @@ class Summary(msgspec.Struct, frozen=True):
     speech_end_bounds: dict[str, SpeechEndBound | None] = {}
     network: Network | None = None
     """Round trips and, where a reflector was asked, the path's share."""
+    turn_taking: TurnTaking | None = None
+    """Rates, curves and figures over all turns; None without any."""
+    turn_taking_by_script: dict[str, TurnTaking] = {}
+    """The same by script, where the run has several."""
+    session: dict[str, Figure] = {}
+    """Class D: figures of a session's one stream, over dialogues."""
 
 
 def summarise_run(
@@ -206,6 +216,7 @@ def summarise_run(
     )
     turns = [turn for dialogue in measured for turn in dialogue.turns]
     headline = _group(measured, lambda turn: True)
+    by_script = _by_script(measured)
     return Summary(
         created=plan.created,
         target=plan.target,
@@ -240,6 +251,9 @@ def summarise_run(
             stretches,
             headline.measures["voice_to_voice_ms"].distribution.p50,
         ),
+        turn_taking=totals({d.id: d.turns for d in measured}) if turns else None,
+        turn_taking_by_script=by_script if len(by_script) > 1 else {},
+        session=session_figures({d.id: d.session for d in measured}),
     )
 
 
@@ -300,10 +314,18 @@ def _attempts(plan: Plan, measured: list[DialogueResult], lost: int) -> Attempts
     )
 
 
+def _by_script(measured: list[DialogueResult]) -> dict[str, TurnTaking]:
+    """Turn-taking of each script that has an attempt."""
+    names = dict.fromkeys(dialogue.script for dialogue in measured if dialogue.turns)
+    return {name: totals({d.id: d.turns for d in measured if d.script == name}) for name in names}
+
+
 def _group(measured: list[DialogueResult], belongs: Callable[[TurnResult], bool]) -> Group:
-    """Summarise every measure over the completed turns that belong."""
+    """Summarise every measure over the completed turns that belong and that expect a reply."""
     turns = {
-        dialogue.id: [turn for turn in dialogue.turns if turn.turn_class == "completed" and belongs(turn)]
+        dialogue.id: [
+            turn for turn in dialogue.turns if turn.turn_class == "completed" and turn.expects_reply and belongs(turn)
+        ]
         for dialogue in measured
     }
     flat = [turn for group in turns.values() for turn in group]
@@ -376,6 +398,7 @@ def _stalled(turns: Iterable[TurnResult], limit_ms: float) -> Iterator[str]:
 
 def _spoken(dialogue: DialogueResult) -> SpokenDialogue:
     words = zip(dialogue.turns, dialogue.said, dialogue.understood, strict=True)
+    told = totals({dialogue.id: dialogue.turns})
     return SpokenDialogue(
         id=dialogue.id,
         number=dialogue.number,
@@ -384,6 +407,7 @@ def _spoken(dialogue: DialogueResult) -> SpokenDialogue:
         completed=dialogue.completed,
         turns=[_spoken_turn(turn, said, understood) for turn, said, understood in words],
         faults=dialogue.faults,
+        turn_taking=told if told.is_duplex else None,
     )
 
 
@@ -398,4 +422,5 @@ def _spoken_turn(turn: TurnResult, said: str, understood: str) -> SpokenTurn:
         answered=turn.heard_text,
         voice_to_voice_ms=value_of(turn.measures.get("voice_to_voice_ms")),
         flags=turn.flags,
+        kind=turn.kind,
     )

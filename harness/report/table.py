@@ -6,7 +6,6 @@ It is plain text where there is no terminal, so a log file stays readable.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from rich.console import Console
 from rich.padding import Padding
@@ -14,10 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.calibrate.bound import bound_line
+from harness.report.footnotes import Footnotes
 from harness.report.load_wording import load_lines
 from harness.report.network_wording import network_lines
 from harness.report.share_wording import share_lines
 from harness.report.summary import Attempts, Group, MeasureSummary, SpokenDialogue, SpokenTurn, Summary
+from harness.report.turn_taking_table import print_turn_taking
 from harness.report.wording import (
     DASH,
     ROWS,
@@ -39,25 +40,6 @@ _LEFT_OUT_WHEN_EMPTY = frozenset({"first_text_ms", "server_vad_delay_ms"})
 _HEADLINE = "voice_to_voice_ms"
 SPOKEN_TURNS_AT_MOST = 24
 NEEDED_COLUMNS = 80
-_DIGITS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
-
-
-@dataclass(slots=True)
-class Footnotes:
-    """Reasons for dashes, each told once; unmarked: what no single cell stands for."""
-
-    notes: list[str] = field(default_factory=list)
-    unmarked: list[str] = field(default_factory=list)
-
-    def mark(self, note: str) -> str:
-        """The superscript that stands for `note`."""
-        if note not in self.notes:
-            self.notes.append(note)
-        return "".join(_DIGITS[int(digit)] for digit in str(self.notes.index(note) + 1))
-
-    def lines(self) -> list[str]:
-        """All of them, as they stand below the table."""
-        return [*(f"{self.mark(note)} {note}" for note in self.notes), *self.unmarked]
 
 
 class Screen(Console):
@@ -87,6 +69,8 @@ def print_table(summary: Summary, console: Console) -> None:
     console.print()
     for line in network_lines(summary):
         console.print(Text(line), highlight=False)
+    if summary.turn_taking is not None and summary.turn_taking.is_duplex:
+        print_turn_taking(summary.turn_taking, summary.session, console)
     console.print()
     for line in (*attempt_lines(summary), *condition_lines(summary)):
         console.print(Text(line), highlight=False)
@@ -235,7 +219,8 @@ def _spoken(dialogue: SpokenDialogue) -> Table:
     table.add_column(justify="right", no_wrap=True, min_width=7)
     table.add_column(overflow="fold")
     for turn in dialogue.turns:
-        table.add_row("user", "", Text(one_line(turn.said) or DASH))
+        said = DASH if turn.kind == "speech" else f"({turn.kind})"
+        table.add_row("user", "", Text(one_line(turn.said) or said))
         table.add_row("agent", _verdict(turn), Text(one_line(turn.answered) or DASH))
         if turn.turn_class != "completed":
             table.add_row("", "", Text(one_line(f"{turn.outcome}: {turn.detail}".removesuffix(": ")), style="dim"))

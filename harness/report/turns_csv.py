@@ -14,6 +14,7 @@ from harness.results.dialogue_result import DialogueResult
 from metrics.instants import INSTANTS
 from metrics.result import PLAYOUT_BUFFERS_MS, TurnResult, Value
 from metrics.table import METRICS
+from metrics.turn_taking.table import TURN_TAKING
 from sessions.clock import NS_PER_MS
 from sessions.runs import write_atomic
 
@@ -34,13 +35,16 @@ WORDS = (
     "false_starts",
     "false_start_heard_ms",
     "flags",
+    "kind",
 )
 RECORDING = "speech_end_in_recording_ms"
+PAUSES = "pauses_ms_cut"
+"""Each pause's length, and 1 where the server ended the turn because of it: "300:0 700:1"."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def columns(dialogues: Iterable[DialogueResult]) -> list[str]:
-    """The header: words, instants relative to `speech_end`, play-out behind each buffer, measures."""
+    """The header: words, instants relative to `speech_end`, play-out behind each buffer, measures, turn-taking."""
     extra = {name for dialogue in dialogues for turn in dialogue.turns for name in turn.measures} - set(METRICS)
     return [
         *WORDS,
@@ -49,6 +53,8 @@ def columns(dialogues: Iterable[DialogueResult]) -> list[str]:
         *(f"at_first_played_b{buffer_ms}_ms" for buffer_ms in PLAYOUT_BUFFERS_MS),
         *METRICS,
         *sorted(extra),
+        *TURN_TAKING,
+        PAUSES,
     ]
 
 
@@ -81,6 +87,7 @@ def _words(dialogue: DialogueResult, turn: TurnResult, said: str, understood: st
         turn.false_starts,
         _ms(turn.false_start_heard_ms),
         "; ".join(turn.flags),
+        turn.kind,
     )
     return {name: _inert(value) for name, value in zip(WORDS, values, strict=True)}
 
@@ -97,9 +104,10 @@ def _numbers(dialogue: DialogueResult, turn: TurnResult) -> dict[str, object]:
         for buffer_ms in PLAYOUT_BUFFERS_MS:
             if str(buffer_ms) in turn.played_ns:
                 row[f"at_first_played_b{buffer_ms}_ms"] = _ms((turn.played_ns[str(buffer_ms)] - end_ns) / NS_PER_MS)
-    for name, measured in turn.measures.items():
+    for name, measured in (*turn.measures.items(), *turn.turn_taking.items()):
         if isinstance(measured, Value):
             row[name] = _ms(measured.value)
+    row[PAUSES] = " ".join(f"{_ms(case.pause_ms)}:{int(case.was_cut)}" for case in turn.pauses)
     return row
 
 

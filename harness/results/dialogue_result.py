@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from harness.network.trips import Trips
-from metrics.result import TurnResult
+from metrics.result import Measured, TurnResult
 
 
 class DialogueResult(msgspec.Struct, frozen=True):
@@ -35,3 +35,5 @@ class DialogueResult(msgspec.Struct, frozen=True):
     """Open loop: from the instant at which the dialogue was to begin to its readiness."""
     trips: Trips | None = None
     """Round trips on its own connection."""
+    session: dict[str, Measured] = {}
+    """Class D: how its one stream played."""

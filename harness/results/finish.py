@@ -21,6 +21,7 @@ from harness.results.derive import Derived, derive
 from harness.results.dialogue_result import DialogueResult
 from harness.runs.losses import read_losses, still_lost
 from harness.runs.planning import slot_of
+from metrics.turn_taking.session import session_continuity
 from metrics.turns import measure_conversation
 from sessions import audio
 from sessions.clock import NS_PER_MS
@@ -100,4 +101,5 @@ def _result(
         faults=[f"{fault.kind}: {fault.detail}" for fault in conversation.faults],
         start_delay_ms=None if derived.start_delay_ns is None else derived.start_delay_ns / NS_PER_MS,
         trips=trips,
+        session=session_continuity(conversation),
     )

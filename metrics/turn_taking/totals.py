@@ -16,6 +16,7 @@ from metrics.comparison import wilson
 from metrics.outcome import CANCELLED, INCOMPLETE, NO_END, SERVER_ERROR, TIME_OUT, kind_of
 from metrics.result import Failed, Measured, PauseCase, TurnResult, Unavailable, Value
 from metrics.stats import Distribution, summarise
+from metrics.turn_taking.session import SESSION_MEASURES
 from metrics.turn_taking.table import TURN_TAKING, turn_taking
 
 AFTER_INTERRUPTION = "voice_to_voice_after_interruption_ms"
@@ -112,6 +113,22 @@ def totals(turns_by_dialogue: Mapping[str, Sequence[TurnResult]], *, step_ms: fl
         figures=figures,
         pauses=pause_curve((case for turn in counted for case in turn.pauses), step_ms=step_ms),
     )
+
+
+def session_figures(by_dialogue: Mapping[str, Mapping[str, Measured]]) -> dict[str, Figure]:
+    """The figures of whole sessions (`metrics.turn_taking.session`), one value per dialogue."""
+    made = {}
+    for name in dict.fromkeys(name for measures in by_dialogue.values() for name in measures):
+        unavailable: Counter[str] = Counter()
+        values: dict[str, list[float]] = {}
+        for dialogue, measures in by_dialogue.items():
+            match measures.get(name):
+                case Value(value):
+                    values[dialogue] = [value]
+                case missing:
+                    _count_missing(unavailable, missing)
+        made[name] = Figure(SESSION_MEASURES.get(name, ""), summarise(values), dict(unavailable))
+    return made
 
 
 def is_counted(turn: TurnResult) -> bool:

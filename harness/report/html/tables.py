@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from harness.calibrate.bound import bound_line
 from harness.report.html.markup import Markup, join, tag
+from harness.report.html.turn_taking import turn_taking_section
 from harness.report.network_wording import PHASES, network_rows
 from harness.report.summary import Group, MeasureSummary, Summary
 from harness.report.wording import DASH, ROWS, counts, number, reasons, row_digits, span, speech_end_bound, words_for
@@ -44,6 +45,7 @@ def figures_section(summary: Summary) -> Markup:
             tag("p", bound_line(summary.clock), class_="note"),
             *_bounds(summary),
             tag("details", tag("summary", "More figures"), _table(more)),
+            *turn_taking_section(summary),
             tag("h3", "What became of every attempt"),
             _attempts(summary),
         ]
