@@ -201,8 +201,9 @@ class RunFolder:
                 )
             (path / "dialogues").mkdir(exist_ok=True)
             (path / "audio").mkdir(exist_ok=True)
-            write_atomic(path / "plan.json", msgspec.json.format(msgspec.json.encode(plan), indent=2))
-        return cls(path, plan)
+            written = msgspec.json.encode(plan)
+            write_atomic(path / "plan.json", msgspec.json.format(written, indent=2))
+        return cls(path, msgspec.json.decode(written, type=Plan))  # as who opens it later has it, whole numbers and all
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
