@@ -3,7 +3,8 @@
 A reply belongs to the turn during which it was created: after this turn's first user frame was written, before the next
 turn's. Its packets go with it, however late they come: the tail of an older reply stays with the older turn. A turn
 that expects no reply (a cough, a backchannel, silence) takes one only where the last turn that expects one has its own
-already: what comes late is the answer to what was said before.
+already: what comes late is the answer to what was said before. So is, in class A, what begins before the turn's own
+request was written.
 
 A reply begun before `speech_end` and cancelled or dropped before it is a false start. One that was short, and over and
 heard within the user's speech, is a backchannel of the agent, `agent_backchannel/1`: never an answer. The first other
@@ -69,7 +70,7 @@ def attribute(conversation: Conversation) -> list[TurnReplies]:
         if position < 0:
             unasked.append(reply)
         else:
-            owner = _owner(position, turns, parts)
+            owner = _owner(position, turns, parts, reply, conversation.protocol_class)
             parts[owner].take(reply, turns[owner], conversation)
     next_ns = [*begins[1:], None]
     return [
@@ -104,9 +105,11 @@ class _Parts:
             self.rest.append(reply)
 
 
-def _owner(position: int, turns: list[UserTurn], parts: list[_Parts]) -> int:
+def _owner(position: int, turns: list[UserTurn], parts: list[_Parts], reply: Reply, protocol_class: str) -> int:
     """The turn that a reply created during turn `position` belongs to."""
-    if turns[position].expects_reply:
+    turn = turns[position]
+    comes_unasked = protocol_class == "A" and turn.requested_ns is not None and reply.created_ns < turn.requested_ns
+    if turn.expects_reply and not comes_unasked:
         return position
     asked = next((k for k in range(position - 1, -1, -1) if turns[k].expects_reply), None)
     return position if asked is None or parts[asked].rest else asked

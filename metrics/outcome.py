@@ -198,6 +198,9 @@ def _was_cut_by_script(view: TurnView, reply: Reply) -> bool:
     cut_ns, next_ns = reply.flushed_ns, view.replies.next_ns
     if cut_ns is None:
         return False
+    playout = view.heard.playouts.get(0)
+    if reply.status != "cancelled" and playout is not None and playout.heard_samples(cut_ns) == playout.samples:
+        return False  # nothing was left to drop
     return view.conversation.protocol_class in ("A", "C") or (next_ns is not None and next_ns <= cut_ns)
 
 

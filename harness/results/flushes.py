@@ -20,11 +20,12 @@ def with_cuts(
     audio of the reply was still to be heard then.
     """
     known = sorted(replies, key=lambda reply: reply.created_ns)
-    cancels = _cancelled(known, [event.t_ns for event in events if isinstance(event, log.Sent) and _is_cancel(event)])
+    flushes = [event for event in events if isinstance(event, log.Flushed)]
+    cancels_ns = [event.t_ns for event in events if isinstance(event, log.Sent) and event.what == "cancel"]
+    cancels = _logged_cancels(known, flushes, cancels_ns) if flushes else _cancelled(known, cancels_ns)
     logged: dict[str, int] = {}
-    for event in events:
-        if isinstance(event, log.Flushed):
-            logged.setdefault(event.reply, event.t_ns)
+    for flush in flushes:
+        logged.setdefault(flush.reply, flush.t_ns)
     starts = [event.t_ns for event in vad if event.what == "started"] if protocol_class in ("B", "D") else []
     made = []
     for reply in known:
@@ -37,8 +38,19 @@ def with_cuts(
     return tuple(made)
 
 
-def _is_cancel(event: log.Sent) -> bool:
-    return event.what == "cancel"
+def _logged_cancels(
+    replies: Sequence[Reply], flushes: Sequence[log.Flushed], cancels_ns: Sequence[int]
+) -> dict[str, int]:
+    """By reply: each that was dropped by our own will while it was running has the next cancel that no other has."""
+    done = {reply.id: reply.done_ns for reply in replies}
+    left, made = list(cancels_ns), dict[str, int]()
+    for flush in flushes:
+        done_ns = done.get(flush.reply)
+        following = next((t_ns for t_ns in left if t_ns >= flush.t_ns), None)
+        if flush.why == "cancel" and (done_ns is None or done_ns > flush.t_ns) and following is not None:
+            left.remove(following)
+            made.setdefault(flush.reply, following)
+    return made
 
 
 def _cancelled(replies: Sequence[Reply], cancels_ns: Sequence[int]) -> dict[str, int]:

@@ -47,6 +47,8 @@ def _talk(reply: Reply, conversation: Conversation) -> Talk | None:
     if playout is None:
         return None
     until_ns = cut_ns(reply, conversation.vad)
+    if until_ns is not None and reply.status != "cancelled" and playout.heard_samples(until_ns) == playout.samples:
+        until_ns = None  # nothing was left to drop
     generated_ns = duration_ns(playout.samples, playout.rate_hz)
     return Talk(
         created_ns=reply.created_ns,
