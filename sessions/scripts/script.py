@@ -27,7 +27,7 @@ class Start:
 
     after: str = "reply"
     gap_ms: int = DEFAULT_GAP_MS
-    at_ms: int | None = None
+    at_ms: float | None = None
     timeout_s: float = DEFAULT_TIMEOUT_S
 
 
