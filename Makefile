@@ -3,17 +3,18 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+CHROMIUM := chromium chromium-browser google-chrome-stable google-chrome chrome
 # What the environments are made from: a change in either makes them anew.
 MADE_FROM := pyproject.toml constraints.txt
 
-.PHONY: demo test check benchmarks clean
+.PHONY: demo test check benchmarks chromium clean
 
 ## Hold three spoken dialogues with the embedded server and print what was measured.
 demo: $(VENV)/.embedded
 	$(BIN)/duologue demo
 
 ## Everything that CI runs: style, types, all tests on real models and real peers.
-test: $(VENV)/.dev
+test: $(VENV)/.dev chromium
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
@@ -29,6 +30,18 @@ check: $(VENV)/.dev
 ## Reported minus true, ours beside other clients' (about 9 minutes, on a machine with nothing else to do).
 benchmarks: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.accuracy
+
+# The browser in which report.html is tested. Without it those tests are skipped; in CI they fail.
+chromium:
+	@for name in $(CHROMIUM); do command -v $$name >/dev/null && exit 0; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "installing chromium ..."; \
+	  apt-get -qq update >/dev/null && \
+	  DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium >/dev/null \
+	    || echo "chromium could not be installed; the tests of report.html in a browser cannot run" >&2; \
+	else \
+	  echo "no Chromium here: the tests of report.html in a browser are skipped; on Debian: apt-get install chromium" >&2; \
+	fi
 
 clean:
 	rm -rf .venv .venv-peer-* .mypy_cache .ruff_cache .pytest_cache

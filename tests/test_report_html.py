@@ -26,10 +26,12 @@ from harness.report.html.plan_section import command_line
 from harness.report.html.sound import envelope
 from harness.report.summary import summarise_run
 from harness.results.dialogue_result import DialogueResult
+from harness.results.timeline import Mark, Stretch, Timeline
 from sessions import audio
+from sessions.clock import NS_PER_MS
 from sessions.errors import SetupError
 from sessions.runs import Limits, Plan, RunFolder
-from tests.run_samples import FLOOR, dialogue, plan, turn
+from tests.run_samples import FLOOR, READY_NS, dialogue, plan, turn
 
 RATE_HZ = 24_000
 VOID = {"meta", "br", "link", "img", "input", "hr", "area", "base", "col", "embed", "source", "track", "wbr"}
@@ -194,12 +196,39 @@ def test_each_recording_is_in_the_page_once_and_plays(folder: Path) -> None:
     assert heard[-RATE_HZ:, 1].std() > 20 * heard[-RATE_HZ:, 0].std(), "the agent is on the right"
 
 
-def test_above_the_budget_the_page_links_the_recordings(folder: Path) -> None:
-    html = render(folder, DIALOGUES, audio_bytes_at_most=10_000)
+def carried(page: Page) -> list[str]:
+    return [one["id"] or "" for one in page.named("script") if (one.get("id") or "").startswith("audio-")]
+
+
+def test_above_the_budget_the_page_plays_from_the_run_folder(folder: Path) -> None:
+    html = render(folder, DIALOGUES, audio_bytes_at_most=1_000)
     page = parse(html)
-    assert not [one for one in page.named("script") if (one.get("id") or "").startswith("audio-")]
+    assert carried(page) == []
     assert page.data["dialogues"][1]["recording"] == "dialogues/d0002/recording.flac"
-    assert "as long as it lies in its run folder" in html
+    assert "The recordings are too long for this file; they play from the run folder" in html
+
+
+def test_what_fits_is_carried_in_order_and_warm_up_last(folder: Path) -> None:
+    size = len(parse(render(folder, DIALOGUES)).texts["audio-1"])
+    html = render(folder, DIALOGUES, audio_bytes_at_most=round(2.5 * size))
+    assert carried(parse(html)) == ["audio-1", "audio-2"]
+    assert "This file carries the sound of dialogues 2–3; the recordings of dialogue 1 play from the run folder" in html
+    assert "This file needs no network. " in html
+    whole = render(folder, DIALOGUES, audio_bytes_at_most=4 * size)
+    assert "carries the sound" not in whole and "This file needs no network and no other file." in whole
+
+
+def test_the_parts_of_a_latency_and_the_timeline_reach_the_script(folder: Path) -> None:
+    marks = [Mark("flush", READY_NS + 2_500 * NS_PER_MS, 0), Mark("gave_up", READY_NS + 9 * NS_PER_MS, 2, HOSTILE)]
+    spans = [Stretch("overlap", READY_NS + 1_000_500_000, READY_NS + 1_250_000_000, 1)]
+    shown = msgspec.structs.replace(DIALOGUES[1], timeline=Timeline(marks, spans))
+    row = page_data([shown], folder)["dialogues"][0]
+    assert row["id"] == "d0002"
+    assert row["marks"][0] == ["flush", 2_500.0, 0, ""]
+    assert row["marks"][1][:3] == ["gave_up", 9.0, 2] and "\x00" not in row["marks"][1][3]
+    assert row["stretches"] == [["overlap", 1_000.5, 1_250.0, 1]]
+    assert row["turns"][0]["parts"] == [["end_of_turn", 0.3], ["first_packet", 419.7], ["silence_padding", 80.0]]
+    assert row["turns"][2]["parts"] == []
 
 
 def test_a_missing_or_broken_recording_leaves_the_rest(folder: Path) -> None:

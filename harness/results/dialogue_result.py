@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from harness.network.trips import Trips
+from harness.results.timeline import Timeline
 from metrics.result import Measured, TurnResult
 
 
@@ -37,3 +38,5 @@ class DialogueResult(msgspec.Struct, frozen=True):
     """Round trips on its own connection."""
     session: dict[str, Measured] = {}
     """Class D: how its one stream played."""
+    timeline: Timeline | None = None
+    """What its timeline shows beside the instants of its turns."""

@@ -19,6 +19,7 @@ from harness.report.turns_csv import write_turns_csv
 from harness.results import recording
 from harness.results.derive import Derived, derive
 from harness.results.dialogue_result import DialogueResult
+from harness.results.timeline import timeline_of
 from harness.runs.losses import read_losses, still_lost
 from harness.runs.planning import slot_of
 from metrics.turn_taking.session import session_continuity
@@ -102,4 +103,5 @@ def _result(
         start_delay_ms=None if derived.start_delay_ns is None else derived.start_delay_ns / NS_PER_MS,
         trips=trips,
         session=session_continuity(conversation),
+        timeline=timeline_of(conversation),
     )
