@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from metrics.conversation import Pcm
-from metrics.gate import block_edges, block_levels_dbfs, find_onset, first_audible_index
+from metrics.gate import audible_runs, block_edges, block_levels_dbfs, find_onset, first_audible_index
 
 RATES_HZ = (8000, 11_025, 16_000, 22_050, 24_000, 44_100, 48_000)
 Signal = NDArray[np.float64]
@@ -165,3 +165,17 @@ def test_vectors_agree_with_the_definition(levels: list[int], cut: int, seed: in
     rng = np.random.default_rng(seed)
     pcm = np.concatenate([rng.integers(-level - 1, level + 1, 61) for level in levels])[:-cut].astype(np.int16)
     assert first_audible_index(pcm, rate_hz) == plain_onset(pcm.tolist(), rate_hz)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0, 4000]), st.integers(1, 60)), max_size=12), st.sampled_from([8000, 24_000])
+)
+def test_audible_runs_begin_at_the_onset_and_hold_no_click(parts: list[tuple[int, int]], rate_hz: int) -> None:
+    pieces = [np.tile(np.array([level, -level], dtype=np.int16), ms * rate_hz // 2000) for level, ms in parts]
+    pcm = np.concatenate([np.zeros(0, dtype=np.int16), *pieces])
+    runs, onset = audible_runs(pcm, rate_hz), find_onset(pcm, rate_hz)
+    assert (runs[0][0] if runs else None) == onset.index
+    assert all(0 <= start < end <= len(pcm) for start, end in runs)
+    assert all(one[1] <= after[0] for one, after in pairwise(runs))
+    for first, samples in onset.ignored:
+        assert all(end <= first or first + samples <= start for start, end in runs)

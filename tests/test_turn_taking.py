@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from metrics.attribution import attribute
-from metrics.conversation import Conversation, Reply, VadEvent
+from metrics.conversation import Conversation, End, Reply, VadEvent
 from metrics.result import Measured, Value
 from metrics.spans import Span
 from metrics.turn_taking.endpoints import pause_cases
@@ -17,6 +20,7 @@ from metrics.turn_taking.lanes import NEEDS_LOG, Lanes, Sound
 from metrics.turn_taking.session import session_continuity
 from metrics.turn_taking.table import TURN_TAKING, take_all, turn_taking, turn_taking_definitions
 from metrics.turn_taking.totals import AFTER_INTERRUPTION, PausePoint, Rate, rate_of, totals
+from metrics.turns import measure_conversation
 from tests.spoken_dialogues import MS, RATE_HZ, number, quiet, reason, reply, sound, talk, user, vad
 
 
@@ -84,6 +88,43 @@ class TestBargeIn:
         assert stops.unavailable == {"the agent did not stop within 2000 ms": 3}
         assert made.figures[AFTER_INTERRUPTION].distribution.p50 == 3600.0
         assert made.kinds == {"speech": 10, "interruption": 10}
+
+
+class TestOutcomes:
+    """What became of a reply that was dropped."""
+
+    def test_one_that_was_heard_to_its_end_was_not_interrupted(self) -> None:
+        turns = (user(0, 0, 1000), user(1, 2500, 1000, "interruption"))
+        first = reply("a", 1400, (1500, sound(1000)), done_ms=3000, flushed_ms=2800)
+        first_turn, second = talk(turns, (first, reply("b", 4000, (4100, sound(500)))))
+        assert first_turn.outcome == "answered"
+        assert reason(second.turn_taking["barge_in_stop_ms"]) == "the agent was not speaking when the user interrupted"
+
+    def test_a_server_that_hears_a_user_who_is_quiet_cuts_off_its_own_answer(self) -> None:
+        [turn] = talk((user(0, 0, 1000),), (reply("a", 1400, (1500, sound(5000)), flushed_ms=2500),))
+        assert turn.outcome == "answered"
+        assert turn.flags == ["cut off though no turn of the script had begun: the server heard the user speak"]
+
+    def test_a_peer_that_does_not_confirm_the_cut(self) -> None:
+        turns = (user(0, 0, 1000), user(1, 2500, 1000, "interruption"))
+        endless = replace(reply("a", 1400, (1500, sound(5000)), flushed_ms=2800), done_ns=None, status="")
+        first_turn, _ = talk(turns, (endless, reply("b", 4000, (4100, sound(500)))))
+        assert (first_turn.turn_class, first_turn.outcome) == ("completed", "interrupted")
+
+    def test_a_reply_that_a_manual_turn_did_not_ask_for_yet_answers_the_one_before(self) -> None:
+        """The user interrupts before anything is heard; the reply begins while he speaks, and is cancelled at once."""
+        first = user(0, 0, 1000, committed_ms=1000)
+        second = replace(user(1, 1500, 1000, "interruption", committed_ms=2500), requested_ns=2500 * MS)
+        late = reply("a", 1800, done_ms=1900, status="cancelled", flushed_ms=1800, cancelled_ms=1801)
+        one, two = talk((first, second), (late, reply("b", 2800, (2900, sound(500)))), protocol_class="A")
+        assert (one.turn_class, one.outcome, two.outcome) == ("completed", "interrupted", "answered")
+        assert two.false_starts == 0
+
+    def test_a_reply_to_a_sound_may_be_open_when_the_dialogue_goes_on(self) -> None:
+        turns = (user(0, 0, 1000), user(1, 3000, 300, "backchannel"))
+        endless = replace(reply("b", 3500, (3600, sound(500))), done_ns=None, status="")
+        _, second = talk(turns, (reply("a", 1400, (1500, sound(500))), endless))
+        assert (second.turn_class, second.outcome) == ("completed", "answered")
 
 
 class TestClassA:
@@ -290,6 +331,14 @@ class TestResponses:
         assert (made.rates["missed"].of, made.left_out) == (0, {"reset": 1, "invalid": 1})
         assert made.rates["missed"].ci95 is None and made.rates["missed"].share is None
 
+    def test_a_turn_that_never_began_is_in_nothing(self) -> None:
+        never = (End(4000 * MS, 1, "time-out", "the wait never fired"),)
+        answer = reply("a", 1400, (1500, sound(500)))
+        results = measure_conversation(Conversation("B", RATE_HZ, 0, (user(0, 0, 1000),), (answer,), ends=never))
+        made = totals({"d": results})
+        assert (made.turns, made.kinds, made.left_out) == (2, {"speech": 1}, {"never began": 1})
+        assert made.rates["responded"].of == 1
+
     def test_talking_over_the_user(self) -> None:
         [turn] = talk((user(0, 0, 3000),), (reply("a", 2000, (2400, sound(1500))),))
         assert number(turn.turn_taking["talk_over"]) == 1.0
@@ -439,6 +488,35 @@ def test_the_agents_lane_is_what_was_heard() -> None:
     lanes = lanes_of(conversation, attribute(conversation))
     assert lanes.agent == (Span(1500 * MS, 2700 * MS),), "150 ms of quiet divide nothing; the flush does"
     assert lanes.sounds[0].speech == (Span(0, 1000 * MS),)
+
+
+@given(
+    arrivals=st.lists(st.tuples(st.integers(0, 400), st.integers(1, 40), st.booleans()), min_size=1, max_size=12),
+    onset_ms=st.integers(0, 6000),
+    flushed_after_ms=st.none() | st.integers(1, 3000),
+)
+def test_what_holds_whatever_happens(
+    arrivals: list[tuple[int, int, bool]], onset_ms: int, flushed_after_ms: int | None
+) -> None:
+    """Parts add up, nothing is heard that had not come, and a stop ends with the cut."""
+    packets, at_ms = [], 1500
+    for wait_ms, tens, is_loud in arrivals:
+        at_ms += wait_ms
+        packets.append((at_ms, (sound if is_loud else quiet)(10 * tens)))
+    cut_ms = None if flushed_after_ms is None else 1400 + flushed_after_ms
+    turns = (user(0, 0, 1000), user(1, 1100 + onset_ms, 700, "interruption", onset_ms=50))
+    first = reply("a", 1400, *packets, flushed_ms=cut_ms)
+    [_, second] = talk(turns, (first,))
+    taken = second.turn_taking
+    parts = number(taken["agent_over_user_ms"]) + number(taken["user_over_agent_ms"])
+    assert parts == pytest.approx(number(taken["overlap_ms"])) and number(taken["overlap_ms"]) <= 650.0
+    if isinstance(taken["interrupted_heard_ms"], Value):
+        came = sum(len(pcm) for at, pcm in packets if cut_ms is None or at < cut_ms) / 24
+        heard, generated = number(taken["interrupted_heard_ms"]), number(taken["interrupted_generated_ms"])
+        assert heard <= min(came, generated) + 1e-6
+    if isinstance(taken["barge_in_stop_ms"], Value):
+        stop_ms = number(taken["barge_in_stop_ms"])
+        assert stop_ms >= 0.0 and (cut_ms is None or stop_ms <= max(0, cut_ms - 1150 - onset_ms))
 
 
 def test_every_measure_is_named_versioned_and_documented() -> None:

@@ -13,8 +13,9 @@ from harness.report.html.tables import figures_section
 from harness.report.html.turn_taking import turn_taking_section
 from harness.report.summary import Summary, summarise_run
 from harness.report.table import print_table
-from harness.report.turn_taking_wording import TURN_TAKING_WORDS, curve_line, cut_off_sentence
+from harness.report.turn_taking_wording import curve_line, cut_off_sentence
 from harness.report.turns_csv import write_turns_csv
+from harness.report.wording import TURN_TAKING_WORDS
 from harness.results.dialogue_result import DialogueResult
 from metrics.result import TurnResult, Unavailable, Value
 from metrics.turn_taking.session import SESSION_MEASURES
@@ -117,6 +118,8 @@ def test_the_page_has_every_rate_with_its_meaning() -> None:
     summary = summarise_run(plan(2), twenty_coughs(), FLOOR)
     page = figures_section(summary)
     assert ">7 of 20<" in page and TURN_TAKING_WORDS["false_interruption"].meaning in page
+    curve = figures_section(summarise_run(plan(1), run_of([paused(k < 3) for k in range(25)]), FLOOR))
+    assert "in pauses of 0.7 s</td>" in curve and ">3 of 25<" in curve
     assert page.index("Turn-taking") < page.index("What became of every attempt")
 
 

@@ -124,6 +124,44 @@ WORDS: dict[str, Wording] = {
     ),
 }
 
+TURN_TAKING_WORDS: dict[str, Wording] = {
+    "responded": Wording("answered", "Turns that expect a reply and got one that could be heard: the response rate."),
+    "missed": Wording("missed", "Turns that expect a reply and got none at all."),
+    "late": Wording("answered late", "Answers heard more than 2 s after the user's last speech sample."),
+    "talk_over": Wording("talked over", "Answers that began before the user had finished."),
+    "spurious_speech": Wording("spoke again unasked", "A further reply was heard after the answer, unasked."),
+    "premature_endpoint": Wording(
+        "ended the turn too early", "The server took the turn, or began a reply, while the user was not done."
+    ),
+    "interruption_ignored": Wording(
+        "interruptions ignored", "The agent was heard for more than 2 s after the user began to interrupt it."
+    ),
+    "false_interruption": Wording(
+        "stopped by a mere sound", "A backchannel, a cough or a noise cut off the agent that was speaking."
+    ),
+    "answered_backchannel": Wording("answered a mere sound", "A backchannel, a cough or a noise got a reply."),
+    "stayed_quiet": Wording("quiet in a silence", "The user said nothing, and neither did the agent."),
+    "barge_in_stop_ms": Wording(
+        "barge-in stop",
+        "From the interruption's first audible sample to the end of what is heard of the agent; "
+        "with manual turns, from the client's cancel to the reply's last packet.",
+    ),
+    "voice_to_voice_after_interruption_ms": Wording(
+        "voice-to-voice after it", "Voice-to-voice of the turns that interrupt: from their end to the new answer.", True
+    ),
+    "interrupted_heard_ms": Wording("heard of the reply", "How much of the interrupted reply was heard.", True),
+    "interrupted_generated_ms": Wording("generated of it", "How much of the interrupted reply was generated.", True),
+    "reprompt_ms": Wording("asked again after", "From the start of the user's silence to the agent's asking again."),
+    "overlap_ms": Wording("overlap", "How long both were heard at once, per turn."),
+    "agent_over_user_ms": Wording("the agent over the user", "Overlap that the agent began.", True),
+    "user_over_agent_ms": Wording("the user over the agent", "Overlap that the user began.", True),
+    "agent_backchannels": Wording("the agent's backchannels", "The agent's own short sounds while the user spoke."),
+    "session_underruns": Wording(
+        "underruns, per session", "How often the session's stream ran out, played on arrival."
+    ),
+    "session_underrun_ms": Wording("underrun time, per session", "Silence because the session's stream ran out."),
+}
+
 INSTANTS: dict[str, str] = {
     "speech_end": "the user's last speech sample has been spoken",
     "last_sent": "the frame that holds it was written",
@@ -156,7 +194,7 @@ def one_line(text: str) -> str:
 
 def words_for(name: str) -> Wording:
     """Label and meaning of a measure; one that a plugin brought goes by its own name."""
-    return WORDS.get(name) or Wording(name.removesuffix("_ms").replace("_", " "), "")
+    return WORDS.get(name) or TURN_TAKING_WORDS.get(name) or Wording(name.removesuffix("_ms").replace("_", " "), "")
 
 
 def digits_for(*values: float | None) -> int:

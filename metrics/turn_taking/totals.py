@@ -107,7 +107,7 @@ def totals(turns_by_dialogue: Mapping[str, Sequence[TurnResult]], *, step_ms: fl
         figures[AFTER_INTERRUPTION] = _figure("ms", turns_by_dialogue, _after_interruption)
     return TurnTaking(
         turns=len(turns),
-        kinds=dict(Counter(turn.kind for turn in turns)),
+        kinds=dict(Counter(turn.kind for turn in turns if turn.instants_ns)),
         left_out=dict(Counter(_why_left_out(turn) for turn in turns if not is_counted(turn))),
         rates=rates,
         figures=figures,
@@ -132,13 +132,17 @@ def session_figures(by_dialogue: Mapping[str, Mapping[str, Measured]]) -> dict[s
 
 
 def is_counted(turn: TurnResult) -> bool:
-    """Whether a turn is in the rates."""
+    """Whether a turn is in the rates. One that never began has no kind and no instants."""
+    if not turn.instants_ns:
+        return False
     if turn.turn_class == "failed":
         return kind_of(turn.outcome) in _AGENTS_FAILURES
     return turn.turn_class == "completed"
 
 
 def _why_left_out(turn: TurnResult) -> str:
+    if not turn.instants_ns:
+        return "never began"
     return "invalid" if turn.turn_class == "invalid" else turn.outcome
 
 
