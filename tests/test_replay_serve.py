@@ -49,8 +49,23 @@ async def test_a_recorded_dialogue_is_measured_again(recorded: Path, tmp_path: P
     async with serving("--replay", str(recorded / "dialogues" / "d0002")) as server:
         async with aiohttp.ClientSession() as session, session.get(server["health_url"]) as answer:
             assert (await answer.json())["model"] == "replay of rec/d0002 (openai-realtime)"
-        ran = await run("measure", server["url"], "--script", "small-talk", "--out", str(tmp_path / "new"), "--json")
+        ran = await run(
+            "measure",
+            server["url"],
+            "--script",
+            "small-talk",
+            "--out",
+            str(tmp_path / "new"),
+            "--json",
+            "--beside",
+            str(recorded / "dialogues" / "d0002"),
+        )
     assert ran.code == 0, ran.err
+    rows = json.loads((tmp_path / "new" / "beside.json").read_bytes())["rows"]
+    assert [(row["turn"], row["a"]["dialogue"], row["b"]["dialogue"]) for row in rows] == [
+        (turn, "d0002", "d0001") for turn in (1, 2, 3)
+    ]
+    assert all(row["a"]["answered"] == row["b"]["answered"] for row in rows)
     old, new = (place / "received.bin" for place in (recorded / "dialogues/d0002", tmp_path / "new/dialogues/d0001"))
     assert new.read_bytes() == old.read_bytes()
     assert json.loads(ran.out)["attempts"]["completed"] + json.loads(ran.out)["attempts"]["invalid"] == 3
@@ -65,6 +80,21 @@ async def test_of_a_run_each_connection_gets_the_next_dialogue(recorded: Path, t
             async with aiohttp.ClientSession() as session, session.ws_connect(server["url"]) as ws:
                 first = (await ws.receive_str()).encode()
             assert (recorded / "dialogues" / dialogue / "received.bin").read_bytes().startswith(first), name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--beside", "{tmp}"], "is neither a run folder nor a dialogue of one"),
+        (["--beside", "{rec}", "--trials", "2"], "--beside goes with one run"),
+    ],
+)
+async def test_what_cannot_stand_beside_a_run(arguments: list[str], said: str, recorded: Path, tmp_path: Path) -> None:
+    given = [one.format(tmp=tmp_path, rec=recorded) for one in arguments]
+    ran = await run("measure", "ws://127.0.0.1:9", "--script", "small-talk", *given, cwd=tmp_path)
+    assert ran.code == 2
+    assert said in ran.err
+    assert not (tmp_path / "runs").exists(), "it is told before anything is begun"
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from harness import exits
 from harness.cli.asking import ask_of, resumed, secrets_of
 from harness.cli.load_options import load_of, load_options
 from harness.cli.perturb_option import perturb_option
@@ -30,7 +31,7 @@ class _Limit(click.FloatRange):
 
 
 LIMIT = _Limit(0, 1e6, min_open=True)
-_MAY_COME_WITH_RESUME = frozenset({"headers", "api_key_env", "no_calibration", "prometheus"})
+_MAY_COME_WITH_RESUME = frozenset({"headers", "api_key_env", "no_calibration", "prometheus", "beside"})
 
 _EXAMPLES = """
 \b
@@ -90,6 +91,12 @@ Examples:
     help="Tell the network's share: `duologue serve --reflector` runs there, on the server's host.",
 )
 @several_options
+@click.option(
+    "--beside",
+    type=click.Path(path_type=Path),
+    metavar="RUN|DIALOGUE",
+    help="Show each turn beside that of a recorded run, as of the one that `duologue serve --replay` serves.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder  [default: runs/<now>-measure]")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with a run that was interrupted.")
 @click.option(
@@ -127,6 +134,8 @@ def measure(secrets: Secrets, /, targets: tuple[str, ...], resume: Path | None, 
         from harness.cli.interleave import measure_interleaved
 
         return measure_interleaved(secrets, targets, options, resume, as_json)
+    if options["beside"] is not None:
+        _refuse_beside(kind, options)
     target = targets[0] if targets else None
     access_headers, api_key = secrets_of(secrets, options["headers"], options["api_key_env"])
     run: Any = None
@@ -154,11 +163,25 @@ def measure(secrets: Secrets, /, targets: tuple[str, ...], resume: Path | None, 
     run = run or begin_run(ask, secrets, options["out"], "measure")
     try:
         watched = options["prometheus"]
-        return measure_run(run, access, as_json=as_json, check_clock=check_clock, prometheus=watched)
+        code = measure_run(run, access, as_json=as_json, check_clock=check_clock, prometheus=watched)
     except DuologueError:
         if resume is None:  # no session came about: the next try may have the same --out
             run.discard()
         raise
+    if options["beside"] is not None and code != exits.INTERRUPTED:
+        from harness.replay.run import tell_beside
+
+        tell_beside(run, options["beside"], quiet=as_json)
+    return code
+
+
+def _refuse_beside(kind: str, options: dict[str, Any]) -> None:
+    """Before anything is spoken: runs that have no one recording beside them, and what is no recording."""
+    from harness.replay.beside import recorded_place
+
+    if kind != "single" or options["sweep"] or options["slo"]:
+        raise SetupError("--beside goes with one run", "Leave it out, or measure once")
+    recorded_place(options["beside"])
 
 
 def _measure_levels(secrets: Secrets, ask: Any, api_key: str, options: dict[str, Any], as_json: bool) -> int:
