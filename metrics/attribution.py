@@ -23,6 +23,8 @@ from metrics.playout import arrivals_of, play
 from metrics.spans import Span, spoken
 from sessions.clock import NS_PER_MS
 
+PATIENCE_NS = 2000 * NS_PER_MS
+"""A user who speaks again sooner after the end of a turn left no time for a reply to it."""
 AGENT_BACKCHANNEL = "agent_backchannel/1"
 AGENT_BACKCHANNEL_NS = 1000 * NS_PER_MS
 """An agent's "mm-hm": from its first to its last audible sample no longer than this, all of it in the user's speech."""

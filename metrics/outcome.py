@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from metrics.attribution import began_ns
+from metrics.attribution import PATIENCE_NS, began_ns, onset_ns
 from metrics.conversation import End, PeerFault, Reply
 from metrics.result import TurnClass
 from metrics.timeliness import heartbeat_lag_ns, send_lateness_ns
@@ -128,6 +128,8 @@ def _abandoned(view: TurnView) -> Verdict:
         return Verdict("completed", QUIET) if reply is None else _content_verdict(view, reply)
     if reply is not None and (view.replies.turn.cancelled_ns is not None or _was_cut_by_script(view, reply)):
         return Verdict("completed", INTERRUPTED, "the peer did not confirm the cancel")
+    if reply is None and _user_went_on(view):
+        return Verdict("completed", INTERRUPTED, "the script's next turn began before a reply did")
     return _nothing_came(view, "the dialogue went on without an end of the reply")
 
 
@@ -202,6 +204,13 @@ def _was_cut_by_script(view: TurnView, reply: Reply) -> bool:
     if reply.status != "cancelled" and playout is not None and playout.heard_samples(cut_ns) == playout.samples:
         return False  # nothing was left to drop
     return view.conversation.protocol_class in ("A", "C") or (next_ns is not None and next_ns <= cut_ns)
+
+
+def _user_went_on(view: TurnView) -> bool:
+    """A script that does not wait: its next turn that expects a reply began before there was time for one."""
+    this = view.replies.turn
+    later = [onset_ns(one) for one in view.conversation.turns if one.expects_reply and one.index != this.index]
+    return any(onset_ns(this) < t_ns < this.speech_end_ns + PATIENCE_NS for t_ns in later)
 
 
 def _by_what(view: TurnView, at_ns: int | None) -> str:

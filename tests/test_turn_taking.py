@@ -331,6 +331,21 @@ class TestResponses:
         assert (made.rates["missed"].of, made.left_out) == (0, {"reset": 1, "invalid": 1})
         assert made.rates["missed"].ci95 is None and made.rates["missed"].share is None
 
+    def test_a_user_who_does_not_wait_is_answered_once(self) -> None:
+        turns = (user(0, 0, 1000), user(1, 1500, 1000))
+        first, second = talk(turns, (reply("a", 2900, (3000, sound(500))),))
+        assert (first.turn_class, first.outcome) == ("completed", "interrupted")
+        assert first.detail == "the script's next turn began before a reply did"
+        assert reason(first.turn_taking["responded"]) == "the user went on within 2000 ms"
+        assert reason(first.turn_taking["missed"]) == "the user went on within 2000 ms"
+        assert number(second.turn_taking["responded"]) == 1.0
+        assert number(second.measures["voice_to_voice_ms"]) == 500.0
+
+    def test_one_who_waited_2_s_was_not_answered(self) -> None:
+        first, _ = talk((user(0, 0, 1000), user(1, 3000, 1000)), (reply("a", 4900, (5000, sound(500))),))
+        assert (first.turn_class, first.outcome) == ("failed", "time-out")
+        assert (number(first.turn_taking["responded"]), number(first.turn_taking["missed"])) == (0.0, 1.0)
+
     def test_a_turn_that_never_began_is_in_nothing(self) -> None:
         never = (End(4000 * MS, 1, "time-out", "the wait never fired"),)
         answer = reply("a", 1400, (1500, sound(500)))
