@@ -4,7 +4,7 @@ responded = an audible answer to a turn that expects one. missed = no reply at a
 audible answer). Both are unavailable where there is none and the user's next turn that expects a reply began less than
 2 000 ms after this one's end: what comes then answers both.
 
-late = voice-to-voice over 2 000 ms. talk_over = voice-to-voice below 0. Both are unavailable where no answer is audible.
+late = voice-to-voice over 2 000 ms. talk_over = voice-to-voice below 0. Both are unavailable without an audible answer.
 spurious_speech = the agent was heard in a further reply after the turn's answer, before the user's next turn.
 agent_backchannels = the agent's short sounds within the user's speech (`metrics.attribution`), which are no answers.
 """
