@@ -138,7 +138,8 @@ class Plan(msgspec.Struct, frozen=True):
     protocol: str
     protocol_class: str
     turn_detection: str
-    server_vad: dict[str, float]
+    server_vad: dict[str, int | float]
+    """Whole numbers stay whole: servers tell 300 from 300.0."""
     voice: str
     headers: list[str]
     scripts: list[PlannedScript]
@@ -210,7 +211,12 @@ class RunFolder:
         """An existing run. Raises `SetupError` or `BadFile`."""
         file = path / "plan.json"
         if not file.is_file():
-            raise SetupError(f"{path} is not a run folder (no plan.json in it)", "Give the folder that a run printed")
+            inside = [str(plan.parent) for plan in sorted(path.glob("*/plan.json"))]
+            mend = f"Give one of the runs in it: {', '.join(inside[:3])}{' …' if len(inside) > 3 else ''}"
+            raise SetupError(
+                f"{path} is not a run folder (no plan.json in it)",
+                mend if inside else "Give the folder that a run printed",
+            )
         try:
             plan = msgspec.json.decode(file.read_bytes(), type=Plan)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:

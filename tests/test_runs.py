@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from sessions.errors import BadFile, SetupError
@@ -39,6 +40,14 @@ def line(number: int) -> JournalLine:
 def test_a_plan_comes_back_as_it_was(tmp_path: Path) -> None:
     RunFolder.create(tmp_path / "run", plan())
     assert RunFolder.open(tmp_path / "run").plan == plan()
+
+
+def test_whole_numbers_for_the_server_stay_whole(tmp_path: Path) -> None:
+    """A server refuses 300.0 where it wants 300, in a run's first start and when it is resumed."""
+    asked = msgspec.structs.replace(plan(), server_vad={"silence_duration_ms": 300, "threshold": 0.5})
+    made = RunFolder.create(tmp_path / "run", asked)
+    for run in (made, RunFolder.open(tmp_path / "run")):
+        assert [type(value) for value in run.plan.server_vad.values()] == [int, float]
 
 
 def test_a_torn_last_line_is_not_done_and_does_no_harm(tmp_path: Path) -> None:
