@@ -137,7 +137,13 @@ def serve(
 
     log = WriteLog(write_log, keep=False)
     port = _PORT if port is None else port
-    asyncio.run(run_forever(model, on_ready=on_ready, host=host, port=port, front=front, api_key=key, write_log=log))
+    serving = run_forever(model, on_ready=on_ready, host=host, port=port, front=front, api_key=key, write_log=log)
+    if front == "replay":
+        from harness.runs.loop import run_timed
+
+        run_timed(serving)  # its instants are all that it is for
+    else:
+        asyncio.run(serving)
 
 
 def _without_a_model(which: str, *others: str) -> None:
