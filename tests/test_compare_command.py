@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 from harness.cli.compare import compare
 from harness.cli.gate import gate
 from harness.compare.side import read_side
+from harness.runs.losses import Loss, add_losses
 from sessions.errors import SetupError
 from sessions.runs import JournalLine, Plan, RunFolder
 from tests import run_samples
@@ -191,6 +192,24 @@ def test_failures_fail_the_gate(runs: Path) -> None:
     assert "MISSED  failed <= 10%: failed = 16.67 % (4 of 24 turns), not <= 10 %" in bounded.stdout
 
 
+def test_lost_dialogues_fail_the_gate_and_stand_in_the_comparison(runs: Path, tmp_path: Path) -> None:
+    """Of fourteen dialogues one was lost, one is still to do, and twelve that count are done."""
+    delays = [300.0 + 10 * k for k in range(13)]
+    path = make_run(tmp_path / "torn", delays, repeat=14)
+    add_losses(path, [Loss("worker 2", "was killed by SIGKILL", [12, 13])])
+    side = read_side(path)
+    assert (side.attempts.lost, side.left) == (TURNS, "1 dialogue")
+    ran = invoke(gate, path, "--slo", "failed <= 1%", "--junit", tmp_path / "gate.xml")
+    assert ran.return_value == 1
+    assert "MISSED  failed <= 1%: failed = 7.692 % (2 of 26 turns, 2 of them lost), not <= 1 %" in ran.stdout
+    assert f"the run was interrupted, 1 dialogue left: duologue measure --resume {path}" in ran.stdout
+    assert "2 of them lost" in (tmp_path / "gate.xml").read_text()
+    told = invoke(compare, runs / "new", path).stdout
+    assert "24 completed, 0 invalid, 0 failed; 2 more turns lost; interrupted, 1 dialogue left" in " ".join(
+        told.split()
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
@@ -214,6 +233,11 @@ def test_a_run_without_a_counted_dialogue(tmp_path: Path) -> None:
     make_run(tmp_path / "warm", [300.0])
     with pytest.raises(SetupError, match="has no finished dialogue that counts"):
         read_side(tmp_path / "warm")
+
+
+def test_a_folder_of_runs_names_them(runs: Path) -> None:
+    with pytest.raises(SetupError, match=r"not a run folder .*one of the runs in it: \S+/broken, \S+/few, \S+/new …"):
+        read_side(runs)
 
 
 def test_a_damaged_run_is_told_by_name(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from harness.compare.slo import Slo, parse_slo
 from metrics.comparison import Comparison, Difference, compare_clustered, compare_paired, rate_difference, wilson
 from metrics.result import TurnResult
 from sessions.errors import SetupError
-from sessions.runs import Limits, Load, Plan
+from sessions.runs import Limits, Load, Plan, Share
 from tests import run_samples
 
 V2V = "voice_to_voice_ms"
@@ -271,6 +272,11 @@ def test_what_is_only_remarked() -> None:
         "lateness limit: A has 20 ms, B has 5 ms",
         "instructions: A has 'Answer in one sentence.', B has 'Sing.'",
     ]
+    part = changed(shard=Share(1, 3), load=Load(rate_per_s=2, arrivals="constant", max_sessions=9))
+    assert remarks(run_samples.plan(), part) == [
+        "load: A has 1 at once, B has 2 dialogues a second (constant), at most 9 at once",
+        "performed: A has the whole plan, B has shard 2/3 of its plan alone",
+    ]
     only_one_knows = changed(definitions=run_samples.plan().definitions | {"new_measure": "1"})
     assert not mismatches(run_samples.plan(), only_one_knows)
 
@@ -457,6 +463,23 @@ def test_failures_that_nothing_bounds_are_remarked() -> None:
         "3 failed turns in no latency, and nothing here bounds them: --slo 'failed <= 1%'"
     ]
     assert not hold(run, [parse_slo("failed <= 50%")]).remarks
+
+
+def test_what_was_lost_or_not_performed_does_not_pass_in_silence() -> None:
+    run = dataclasses.replace(side(steps(12)), lost_turns=6, left="3 dialogues")
+    bounded = hold(run, [parse_slo("failed <= 10%"), parse_slo("invalid <= 0%")])
+    assert [check.held for check in bounded.checks] == [False, True]
+    assert bounded.checks[0].why == "failed = 20 % (6 of 30 turns, 6 of them lost), not <= 10 %"
+    loose = hold(run, [parse_slo("voice_to_voice p95 < 9s")])
+    assert loose.passed and loose.remarks == [
+        "6 lost turns in no latency, and nothing here bounds them: --slo 'failed <= 1%'",
+        "the run was interrupted, 3 dialogues left: duologue measure --resume runs/x",
+    ]
+    grown = judged(run, side(steps(12)), "failed 1%").checks[0]
+    assert grown.held is False and grown.why.startswith("failed = 6 of 30 turns, 6 of them lost, baseline 0 of 24")
+    compared = compare_runs(side(steps(12)), run, [V2V])
+    assert (compared.b.lost, compared.b.left) == (6, "3 dialogues")
+    assert compared.warnings[0].startswith("the shares of failed or lost turns differ: A 0 of 24, B 6 of 30 ")
 
 
 def test_junit_says_the_same() -> None:

@@ -74,7 +74,7 @@ def test_nothing_holds(tmp_path: Path) -> None:
 
 
 def test_too_few_turns_for_the_figure_are_said_so(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match=r"p95 cannot be told.*--repeat"):
+    with pytest.raises(SetupError, match=r"with 1 session the objective cannot be told: p95 cannot be told.*--repeat"):
         ladder(tmp_path / "found", lambda: Workers(9), "voice_to_voice p95 < 900ms").search(64)
 
 
@@ -113,6 +113,7 @@ async def test_the_command_prints_levels_and_keeps_each_run(tmp_path: Path) -> N
         (["--sweep", "1", "--rate", "2"], "--rate does not go with"),
         (["--slo", "voice_to_voice p96 < 1"], "p96"),
         (["--sessions", "3"], "--repeat"),
+        (["--ramp", "3"], "--ramp spreads the beginning of several sessions"),
         (["--rate", "2", "--sessions", "3"], "--sessions goes with a closed loop"),
         (["--seed", "2"], "--seed goes with --rate"),
         (["--think", "2s", "--seed", "2"], "--think that is drawn"),

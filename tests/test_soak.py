@@ -200,8 +200,11 @@ def test_the_words_for_it() -> None:
         "Closed loop: 20 dialogues at once, each session pausing exp:3s between two (seed 1), begun for 30 min;"
     )
     assert list(load_lines(Load(rate_per_s=2, duration_s=90), None)) == [
-        "Open loop: 2 dialogues a second (poisson, seed 1), begun for 1.5 min."
+        "Open loop: 2 dialogues a second (poisson, seed 1), begun for 90 s."
     ]
+    for duration_s, told in ((4, "4 s"), (60, "1 min"), (5400, "90 min"), (7200, "2 h"), (2.5, "2.5 s")):
+        (line,) = load_lines(Load(sessions=2, duration_s=duration_s), None)
+        assert f"begun for {told};" in line
 
 
 @pytest.mark.sockets

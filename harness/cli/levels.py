@@ -119,4 +119,5 @@ def _tell(found: Any, place: Path, as_json: bool) -> None:
     from harness.report.table import Screen
 
     print_levels(found, Screen())
-    click.echo(f"one report for each level: {place}/sessions-*/report.html")
+    if found.levels:
+        click.echo(f"one report for each level: {place}/sessions-*/report.html")

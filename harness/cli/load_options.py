@@ -82,6 +82,8 @@ def load_of(options: dict[str, Any], dialogues: int) -> Load:
         raise SetupError(
             f"{sessions} sessions at once, but only {dialogues} to hold in all", "Raise --repeat, or lower --sessions"
         )
+    if sessions == 1 and given.get("ramp"):
+        raise SetupError("--ramp spreads the beginning of several sessions", "Give --sessions too, or leave --ramp out")
     room_for(sessions)
     return Load(sessions=sessions, ramp_s=given.get("ramp", 0.0), **pauses_of(options), **lasting)
 

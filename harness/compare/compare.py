@@ -8,6 +8,7 @@ import msgspec
 
 from harness.compare.fit import judged_fit, remarks
 from harness.compare.side import Performed, Side, values_of
+from harness.compare.slo import share_of
 from harness.report.wording import ROWS, digits_for, number, plural, words_for
 from metrics.comparison import Comparison, Difference, compare_clustered, compare_paired, rate_difference
 from metrics.table import metric
@@ -19,7 +20,11 @@ _CHANCE = "each row is judged by itself: of 20 rows without a difference, one on
 
 
 class ComparedSide(msgspec.Struct, frozen=True):
-    """One run of the two. dialogues: those that count · completed, invalid, failed: its attempts."""
+    """One run of the two.
+
+    dialogues: those that count · completed, invalid, failed: its attempts · lost: turns of which nothing is known ·
+    left: what an interrupted run has not performed.
+    """
 
     run: str
     target: str
@@ -28,6 +33,8 @@ class ComparedSide(msgspec.Struct, frozen=True):
     completed: int
     invalid: int
     failed: int
+    lost: int = 0
+    left: str = ""
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -174,6 +181,8 @@ def _side(side: Side) -> ComparedSide:
         completed=attempts.completed,
         invalid=attempts.invalid,
         failed=attempts.failed,
+        lost=attempts.lost,
+        left=side.left,
     )
 
 
@@ -190,15 +199,16 @@ def _bounds(a: Side, b: Side, same_ends: bool) -> list[str]:
 
 def _warnings(a: Side, b: Side) -> list[str]:
     """Where the two fail, or are invalid, at rates that differ: their completed turns are not alike."""
-    counts = {
-        name: (side.attempts.failed, side.attempts.completed + side.attempts.failed) for name, side in _both(a, b)
-    }
-    invalid = {name: (side.attempts.invalid, side.attempts.total) for name, side in _both(a, b)}
     because = {
-        "failed": (counts, "latencies are of completed turns only, so the two are not of the same turns"),
-        "invalid": (invalid, "this machine was late in one of them more often"),
+        "failed": "latencies are of completed turns only, so the two are not of the same turns",
+        "invalid": "this machine was late in one of them more often",
     }
-    return [line for what, (shares, why) in because.items() if (line := _unequal(what, shares, why))]
+    lost = " or lost" if a.lost_turns or b.lost_turns else ""
+    told = []
+    for what, why in because.items():
+        shares = {name: share_of(what, side.attempts) for name, side in _both(a, b)}
+        told.append(_unequal(what + lost * (what == "failed"), shares, why))
+    return [line for line in told if line]
 
 
 def _both(a: Side, b: Side) -> tuple[tuple[str, Side], tuple[str, Side]]:

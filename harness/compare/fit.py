@@ -6,8 +6,9 @@ import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from harness.report.share_wording import shard_text
 from sessions.errors import SetupError
-from sessions.runs import Plan, PlannedScript, PlannedTurn
+from sessions.runs import Plan, PlannedScript, PlannedTurn, Share
 
 Told = tuple[str, str]
 """What A has and what B has, in short."""
@@ -164,15 +165,21 @@ MUST_BE_EQUAL: dict[str, Callable[[Plan, Plan], Told | None]] = {
 
 def _load(plan: Plan) -> str:
     if plan.load.rate_per_s:
-        return f"{plan.load.rate_per_s:g} dialogues a second"
+        most = f", at most {plan.load.max_sessions} at once" if plan.load.max_sessions else ""
+        return f"{plan.load.rate_per_s:g} dialogues a second ({plan.load.arrivals}){most}"
     think = f", pausing {plan.load.think} between dialogues" if plan.load.think else ""
     return f"{plan.load.sessions} at once{think}"
+
+
+def _part(plan: Plan) -> str:
+    return "the whole plan" if plan.shard == Share() else f"shard {shard_text(plan.shard)} of its plan alone"
 
 
 _REMARKED: dict[str, Callable[[Plan, Plan], Told | None]] = {
     "protocol": _differ(lambda plan: plan.protocol),
     "voice": _differ(lambda plan: plan.voice or "the server's own"),
     "load": _differ(_load),
+    "performed": _differ(_part),
     "lateness limit": _differ(lambda plan: f"{plan.limits.lateness_ms:g} ms"),
     "instructions": _instructions,
 }

@@ -12,7 +12,17 @@ import msgspec
 from harness.compare.compare import compare_metric
 from harness.compare.fit import judged_fit
 from harness.compare.side import Side
-from harness.compare.slo import ATTEMPTS, Slo, amount, amounts_apart, bound_of, known_figure, known_metric, share_of
+from harness.compare.slo import (
+    ATTEMPTS,
+    Slo,
+    amount,
+    amounts_apart,
+    bound_of,
+    known_figure,
+    known_metric,
+    lost_of,
+    share_of,
+)
 from harness.report.wording import plural
 from metrics.comparison import rate_difference
 from metrics.stats import NEEDED_SAMPLES
@@ -96,7 +106,8 @@ class Regression:
         if not of or not of_before:
             return None, None, f"{self.metric} cannot be told: there is no attempt that counts"
         low, high = (100 * end for end in rate_difference(hits_before, of_before, hits, of))
-        basis = f"{self.metric} = {hits} of {plural(of, 'turn')}, baseline {hits_before} of {of_before}"
+        told, before = (lost_of(self.metric, side.attempts) for side in (run, baseline))
+        basis = f"{self.metric} = {hits} of {plural(of, 'turn')}{told}, baseline {hits_before} of {of_before}{before}"
         interval = f"95 % CI of what it is worse: {amount(low, '')} to {amount(high, self.unit)}"
         return self._compared(100 * (hits / of - hits_before / of_before), basis, interval)
 
@@ -155,8 +166,12 @@ def hold(
 
 
 def _remarks(run: Side, named: Sequence[str]) -> list[str]:
-    """A run whose failures nobody bounds passes the more easily the more it fails."""
-    failed = run.attempts.failed
-    if not failed or "failed" in named:
-        return []
-    return [f"{plural(failed, 'failed turn')} in no latency, and nothing here bounds them: --slo 'failed <= 1%'"]
+    """A run whose failures nobody bounds passes the more easily the more it fails; so does a part of a run."""
+    failed, lost = run.attempts.failed, run.attempts.lost
+    told = [f"{plural(failed, 'failed turn')}"] * bool(failed) + [f"{plural(lost, 'lost turn')}"] * bool(lost)
+    remarks = []
+    if told and "failed" not in named:
+        remarks.append(f"{' and '.join(told)} in no latency, and nothing here bounds them: --slo 'failed <= 1%'")
+    if run.left:
+        remarks.append(f"the run was interrupted, {run.left} left: duologue measure --resume {run.path}")
+    return remarks

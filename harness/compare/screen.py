@@ -40,9 +40,11 @@ def _where(side: ComparedSide) -> str:
 
 def _attempts(side: ComparedSide) -> str:
     total = side.completed + side.invalid + side.failed
+    lost = f"; {plural(side.lost, 'more turn')} lost" if side.lost else ""
+    left = f"; interrupted, {side.left} left" if side.left else ""
     return (
         f"{plural(total, 'turn')} in {plural(side.dialogues, 'dialogue')}: "
-        f"{side.completed} completed, {side.invalid} invalid, {side.failed} failed"
+        f"{side.completed} completed, {side.invalid} invalid, {side.failed} failed{lost}{left}"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ from harness.report.summary import speech_end_bounds
 from harness.report.wording import speech_end_bound
 from harness.results.derive import derive
 from harness.results.finish import FinishedRun
+from harness.runs.losses import read_losses, still_lost
+from harness.runs.remaining import remaining
 from metrics.result import TurnResult, Value
 from metrics.turns import measure_conversation
 from sessions.errors import SetupError
@@ -20,11 +23,12 @@ from sessions.runs import Plan, RunFolder
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """Attempts by class; a `harness.compare.slo.Counted`."""
+    """Attempts by class, and turns that were lost; a `harness.compare.slo.Counted`."""
 
     completed: int
     invalid: int
     failed: int
+    lost: int = 0
 
     @property
     def total(self) -> int:
@@ -42,16 +46,22 @@ class Performed:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A run. dialogues: those that count (no warm-up, none that the user stopped), in order."""
+    """A run.
+
+    dialogues: those that count (no warm-up, none that the user stopped), in order · lost_turns: of dialogues that were
+    lost with a worker, or that no merged run has · left: what an interrupted run has not performed, "" where nothing.
+    """
 
     path: Path
     plan: Plan
     dialogues: list[Performed]
+    lost_turns: int = 0
+    left: str = ""
 
     @property
     def attempts(self) -> Attempts:
         classes = Counter(turn.turn_class for dialogue in self.dialogues for turn in dialogue.turns)
-        return Attempts(classes["completed"], classes["invalid"], classes["failed"])
+        return Attempts(classes["completed"], classes["invalid"], classes["failed"], self.lost_turns)
 
     def values(self, metric: str) -> dict[str, list[float]]:
         """Dialogue id → the metric's values over its completed turns that have one."""
@@ -81,7 +91,8 @@ def values_of(dialogue: Performed, metric: str) -> dict[int, float]:
 def side_of(run: RunFolder, finished: FinishedRun) -> Side:
     """A run that was just finished, from what is known of it already."""
     counted = [one for one in finished.dialogues if one.completed and not one.warmup]
-    return Side(run.path, run.plan, [Performed(one.id, one.script, one.turns) for one in counted])
+    dialogues = [Performed(one.id, one.script, one.turns) for one in counted]
+    return Side(run.path, run.plan, dialogues, finished.summary.attempts.lost, _left(run))
 
 
 def read_side(path: Path) -> Side:
@@ -105,4 +116,14 @@ def read_side(path: Path) -> Side:
         raise SetupError(
             f"the run {path} has no finished dialogue that counts", f"Go on with it: duologue measure --resume {path}"
         )
-    return Side(path, run.plan, dialogues)
+    done = {line.number for line in run.journal()}
+    return Side(path, run.plan, dialogues, still_lost(run.plan, read_losses(path), done).turns, _left(run))
+
+
+def _left(run: RunFolder) -> str:
+    """What is neither done nor lost, as "3 dialogues" or "40 s"."""
+    done = {line.number for line in run.journal()}
+    lost = {number for loss in read_losses(run.path) for number in loss.numbers} - done
+    left = remaining(run)
+    left = dataclasses.replace(left, dialogues=max(0, left.dialogues - len(lost)))
+    return str(left) if left else ""

@@ -2,7 +2,8 @@
 
 METRIC is a name of `metrics.table`, its `_ms` may be left out; FIGURE is p50, p95, p99, mean, min or max; OP is <, <=,
 >, >=; the bound is in the metric's unit, for times in ms or s. With a bound in %, `failed` is the share of the attempts
-that count (completed and failed) and `invalid` that of all attempts; without it both are numbers of turns.
+that count (completed and failed) and `invalid` that of all attempts; without it both are numbers of turns. Turns of
+dialogues that were lost count as failed: nobody knows better of them.
 
 A figure that may not be told (metrics/stats.py: no p95 below 20 values, no p99 below 100) is never held to be met.
 """
@@ -38,7 +39,7 @@ _EXAMPLES = "Write it as 'voice_to_voice p95 < 800ms' or 'failed <= 1%'"
 
 
 class Counted(Protocol):
-    """How many attempts there were, by class; `harness.report.summary.Attempts` is one."""
+    """How many attempts there were, by class, and turns that were lost; `harness.report.summary.Attempts` is one."""
 
     @property
     def total(self) -> int: ...
@@ -48,6 +49,8 @@ class Counted(Protocol):
     def invalid(self) -> int: ...
     @property
     def failed(self) -> int: ...
+    @property
+    def lost(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,7 @@ class Slo:
         if not of:
             return Verdict(None, None, f"{self.metric} cannot be told: there is no attempt that counts")
         value = 100 * number / of if self.figure == "share" else float(number)
-        return self._compared(value, f"{number} of {plural(of, 'turn')}")
+        return self._compared(value, f"{number} of {plural(of, 'turn')}{lost_of(self.metric, attempts)}")
 
     def _compared(self, value: float, basis: str) -> Verdict:
         held = _OPS[self.op](value, self.bound)
@@ -178,8 +181,14 @@ def figure_of(values: Sequence[float], figure: str) -> float:
 def share_of(name: str, attempts: Counted) -> tuple[int, int]:
     """(hits, of how many) of one of `ATTEMPTS`: failures of the attempts that count, invalid ones of all."""
     if name == "failed":
-        return attempts.failed, attempts.completed + attempts.failed
+        failed = attempts.failed + attempts.lost
+        return failed, attempts.completed + failed
     return attempts.invalid, attempts.total
+
+
+def lost_of(name: str, attempts: Counted) -> str:
+    """How many of the hits of `share_of` were lost, in words; "" where none was."""
+    return f", {attempts.lost} of them lost" if name == "failed" and attempts.lost else ""
 
 
 def amount(value: float, unit: str, digits: int = 4) -> str:

@@ -11,6 +11,7 @@ from harness.calibrate.bound import Bound
 from harness.compare.slo import Slo
 from harness.load.search import highest_that_holds
 from harness.report.summary import SpeechEndBound, Summary
+from harness.report.wording import plural
 from harness.results.dialogue_result import DialogueResult
 from harness.results.finish import FinishedRun
 from metrics.result import Value
@@ -26,9 +27,9 @@ HoldLevel = Callable[[int], FinishedRun | None]
 
 
 class Level(msgspec.Struct, frozen=True):
-    """One level. figures: measure → p50, p95, max over completed turns, those that can be told · held: by every
-    objective; None where none was given · why: one line for each objective · clock, speech_end_bounds: how far its
-    latencies may be off (harness/report/summary.py)."""
+    """One level. lost: turns of which nothing is known · figures: measure → p50, p95, max over completed turns, those
+    that can be told · held: by every objective; None where none was given or it cannot be told · why: one line for each
+    objective · clock, speech_end_bounds: how far its latencies may be off (harness/report/summary.py)."""
 
     sessions: int
     run: str
@@ -37,6 +38,7 @@ class Level(msgspec.Struct, frozen=True):
     invalid: int
     failed: int
     figures: dict[str, dict[str, float]]
+    lost: int = 0
     held: bool | None = None
     why: list[str] = []
     clock: Bound | None = None
@@ -91,10 +93,9 @@ class Ladder:
     def _holds(self, sessions: int) -> bool:
         level = self._take(sessions)
         if level.held is None:
-            raise SetupError(
-                f"with {sessions} sessions the objective cannot be told: {'; '.join(level.why)}",
-                "Raise --repeat, or --duration",
-            )
+            mend = f"Search again (its runs are in {self._place})" if level.lost else "Raise --repeat, or --duration"
+            what = f"with {plural(sessions, 'session')} the objective cannot be told: {'; '.join(level.why)}"
+            raise SetupError(what, mend)
         return level.held
 
     def _take(self, sessions: int) -> Level:
@@ -110,6 +111,7 @@ class Ladder:
             completed=summary.attempts.completed,
             invalid=summary.attempts.invalid,
             failed=summary.attempts.failed,
+            lost=summary.attempts.lost,
             figures=_figures(summary),
             held=held,
             why=why,
@@ -135,7 +137,7 @@ def judge(slos: Sequence[Slo], finished: FinishedRun) -> tuple[bool | None, list
     if attempts.invalid > TOO_LATE * attempts.total:
         return False, [f"this machine was late in {attempts.invalid} of {attempts.total} turns: it is the limit here"]
     if attempts.lost:  # from then on the load was a lower one
-        return None, [f"{attempts.lost} turns were lost with a worker that died"]
+        return None, [f"{plural(attempts.lost, 'turn')} lost with a worker that died"]
     counted = [one for one in finished.dialogues if one.completed and not one.warmup]
     verdicts = [slo.judge(_values(counted, slo.metric), attempts) for slo in slos]
     why = [verdict.why for verdict in verdicts]

@@ -14,7 +14,9 @@ from harness.report.wording import DASH, clean, number, plural, speech_end_bound
 
 
 def print_levels(found: Levels, console: Console) -> None:
-    """One row a level (latencies in ms), then the answer of a search."""
+    """One row a level (latencies in ms), then the answer of a search. Nothing where no level was performed."""
+    if not found.levels:
+        return
     console.print()
     console.print(Text(clean(found.target), style="bold"), highlight=False)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
@@ -36,8 +38,9 @@ def print_levels(found: Levels, console: Console) -> None:
     for line in _bounds(found.levels):
         console.print(Text(clean(line), style="dim"), highlight=False)
     for level in sorted(found.levels, key=lambda level: level.sessions):
-        if level.why:
-            console.print(Text(f"{plural(level.sessions, 'session')}: {clean('; '.join(level.why))}"), highlight=False)
+        told = level.why or [f"{plural(level.lost, 'turn')} lost with a worker that died"] * bool(level.lost)
+        if told:
+            console.print(Text(f"{plural(level.sessions, 'session')}: {clean('; '.join(told))}"), highlight=False)
     if found.highest is not None:
         asked = clean(" and ".join(found.objectives))
         answer = plural(found.highest, "session") if found.highest else "not even 1 session"

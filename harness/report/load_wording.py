@@ -43,7 +43,15 @@ def load_arguments(load: Load) -> list[tuple[str, object, object]]:
 
 
 def _lasting(load: Load) -> str:
-    return f", begun for {load.duration_s / 60:g} min" if load.duration_s else ""
+    return f", begun for {_time(load.duration_s)}" if load.duration_s else ""
+
+
+def _time(length_s: float) -> str:
+    """In the longest unit that needs no fraction: 4 s, 90 s, 5 min, 2 h."""
+    for unit_s, unit in ((3600, "h"), (60, "min")):
+        if length_s % unit_s == 0:
+            return f"{length_s / unit_s:g} {unit}"
+    return f"{length_s:g} s"
 
 
 def _spread(values: Distribution) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import msgspec
@@ -42,7 +43,7 @@ def finish_pair(pair: Pair) -> FinishedPair:
 
 
 def _only(side: Side, ids: set[str]) -> Side:
-    return Side(side.path, side.plan, [one for one in side.dialogues if one.id in ids])
+    return dataclasses.replace(side, dialogues=[one for one in side.dialogues if one.id in ids])
 
 
 def _ordered(pair: Pair) -> str:
