@@ -120,7 +120,7 @@ def _turns(lines: Sequence[Line], planned: Sequence[PlannedTurn]) -> Iterator[Fo
                 yield number, f"turn {event.turn + 1} began already in line {begun[event.turn]}"
             begun[event.turn] = number
             yield from _turn(number, event, planned)
-        elif isinstance(event, log.Flushed) and event.turn not in begun:
+        elif isinstance(event, log.Flushed) and event.turn >= 0 and event.turn not in begun:
             yield number, f"the sound that caused it is of turn {event.turn + 1}, which has not begun"
     for turn in range(len(planned)):
         if turn not in begun and turn not in given_up:

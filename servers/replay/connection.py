@@ -10,12 +10,15 @@ from servers.replay.audio import BufferListener, LaneListener, OtherAudio
 from servers.replay.client import ClientAudio, ClientMessage, ClientReader, Pcm, Unreadable
 from servers.replay.recording import DECISIVE, OPEN, Answer, HangUp, Recording
 from servers.write_log import Write, WriteLog
-from sessions.clock import NS_PER_MS, Clock
+from sessions.clock import NS_PER_MS, NS_PER_S, Clock
 
 _log = logging.getLogger("duologue.serve")
 
 EARLY_NS = 20 * NS_PER_MS
 """Sound that was due so soon after it was cut off is sent all the same: no client is so early by design."""
+PATIENCE_NS = 2 * NS_PER_S
+"""What a client may leave out of a turn is left out when it is so much later than recorded: a reply that was broken off
+then has no more to say, and a client that lets it speak waits for its end."""
 _CLASSES = {
     "A": "this client ends the turns (manual)",
     "B": "the server ends the turns (server_vad)",
@@ -153,8 +156,8 @@ class ReplayConnection:
         self._next = index + 1
         if self._recording.stimuli[index].cuts:
             self._cut = index, t_ns
-            if self._sleep is not None:
-                self._sleep.cancel()
+        if self._sleep is not None:
+            self._sleep.cancel()
         self._news.set()
 
     async def _complain(self, problem: str, message_id: str) -> None:
@@ -167,15 +170,28 @@ class ReplayConnection:
         """Give every answer at its time, in order."""
         for answer in self._recording.answers:
             while (due_ns := self._due_ns(answer)) is None or due_ns > self._clock.now_ns():
-                await self._until(due_ns)
+                if due_ns is not None:
+                    await self._sleep_until(due_ns)
+                else:
+                    await self._stimulus(answer.stimulus)
             if not (answer.is_sound and self._is_cut(answer)):
                 await self._give(answer)
 
-    async def _until(self, due_ns: int | None) -> None:
-        if due_ns is None:
+    async def _stimulus(self, index: int) -> None:
+        """Wait for news of a stimulus; take it as come where it is overdue and may be left out."""
+        waited_for = self._recording.stimuli[self._next : index + 1]
+        at_ns = self._at_ns[self._next - 1]
+        if at_ns is None or any(one.what in DECISIVE or one.turn is None for one in waited_for):
             self._news.clear()
             await self._news.wait()
             return
+        overdue_ns = at_ns + sum(one.after_ns for one in waited_for) + PATIENCE_NS
+        await self._sleep_until(overdue_ns)
+        if self._at_ns[index] is None and self._clock.now_ns() >= overdue_ns:
+            self._come(index, self._clock.now_ns())
+
+    async def _sleep_until(self, due_ns: int) -> None:
+        """Until then, or until a stimulus comes."""
         self._sleep = asyncio.create_task(self._clock.sleep_until_ns(due_ns))
         await asyncio.wait({self._sleep})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,12 +45,13 @@ class Utterance:
 class Stimulus:
     """Something that the client did. what: as in the package's docstring · turn: whose, where it is one turn's.
 
-    cuts: the server broke a reply off because of it; where it comes earlier than recorded, the rest of the reply's
-    sound is not sent.
+    after_ns: how long after the one before it · cuts: the server broke a reply off because of it; where it comes
+    earlier than recorded, the rest of the reply's sound is not sent.
     """
 
     what: str
     turn: int | None = None
+    after_ns: int = 0
     cuts: bool = False
 
 
@@ -137,7 +138,11 @@ def recording_of(
     found = _stimuli(events, utterances, opened)
     answers, cutting = _answers(name, events, received, found, interpreter)
     stimuli = [
-        Stimulus(one.stimulus.what, one.stimulus.turn, one.stimulus.what == "cancel" or index in cutting)
+        replace(
+            one.stimulus,
+            after_ns=one.at_ns - found[max(0, index - 1)].at_ns,
+            cuts=one.stimulus.what == "cancel" or index in cutting,
+        )
         for index, one in enumerate(found)
     ]
     return Recording(
@@ -225,7 +230,8 @@ def _answers(
             raise SetupError(f"received.bin of {name} is shorter than its log says", _MEND)
         meanings = interpreter.feed(data)
         if any(isinstance(meaning, ReplyEnded) and meaning.status == "cancelled" for meaning in meanings):
-            cutting.add(last)
+            # Where the server hears the user break in, that did it, whatever the client said after it.
+            cutting |= {last, next((i for i in range(last, -1, -1) if found[i].stimulus.what == START), last)}
         is_sound = any(isinstance(meaning, ReplyAudio) for meaning in meanings)
         answers.append(Answer(last, offset_ns, data, event.binary, is_sound))
     return answers, cutting
