@@ -29,7 +29,7 @@ class SessionOptions:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """One message to write. what: "commit", "request", "cancel" or the message's own type."""
+    """One message to write. what: "commit", "request", "cancel", "truncate", "clear" or the message's own type."""
 
     what: str
     text: str
@@ -60,4 +60,14 @@ class Dialect(Protocol):
 
     def end_of_turn(self, turn: int) -> list[Outgoing]: ...
 
-    def cancel(self, turn: int) -> list[Outgoing]: ...
+    def clear(self, turn: int) -> list[Outgoing]:
+        """Take back what was sent of the user's audio since the last end of turn. Empty where the server ends turns."""
+        ...
+
+    def cancel(self, turn: int, reply: str = "") -> list[Outgoing]:
+        """Stop a reply that is not done yet. turn: the one that it answers · reply: its id; "" for the only one."""
+        ...
+
+    def truncate(self, turn: int, item: str, heard_ms: int) -> list[Outgoing]:
+        """Tell the server that the user heard only so much of an item of the reply to `turn`."""
+        ...

@@ -109,8 +109,16 @@ class OpenAIRealtime:
             Outgoing("request", wire.create_response(f"request-{turn}")),
         ]
 
-    def cancel(self, turn: int) -> list[Outgoing]:
-        return [Outgoing("cancel", wire.cancel_response(f"cancel-{turn}"))]
+    def clear(self, turn: int) -> list[Outgoing]:
+        if self.protocol_class != "A":
+            return []
+        return [Outgoing("clear", wire.clear(f"clear-{turn}"))]
+
+    def cancel(self, turn: int, reply: str = "") -> list[Outgoing]:
+        return [Outgoing("cancel", wire.cancel_response(f"cancel-{turn}", reply))]
+
+    def truncate(self, turn: int, item: str, heard_ms: int) -> list[Outgoing]:
+        return [Outgoing("truncate", wire.truncate(f"truncate-{turn}", item, heard_ms))]
 
 
 class OpenAIRealtimeInterpreter:

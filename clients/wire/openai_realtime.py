@@ -339,8 +339,15 @@ def create_response(event_id: str) -> str:
     return encode("response.create", event_id=event_id)
 
 
-def cancel_response(event_id: str) -> str:
-    return encode("response.cancel", event_id=event_id)
+def clear(event_id: str) -> str:
+    """Take back what was appended since the last commit."""
+    return encode("input_audio_buffer.clear", event_id=event_id)
+
+
+def cancel_response(event_id: str, response_id: str = "") -> str:
+    """response_id: "" for the response that is under way."""
+    which = {"response_id": response_id} if response_id else {}
+    return encode("response.cancel", event_id=event_id, **which)
 
 
 def truncate(event_id: str, item_id: str, audio_end_ms: int) -> str:

@@ -28,6 +28,8 @@ from sessions.errors import (
 )
 from sessions.events import AnyEvent, Closed, Connected, Received
 from sessions.runs import Limits
+from sessions.scripts.format import DEFAULT_WATCH_MS
+from sessions.scripts.script import EXPECT_A_REPLY
 from sessions.secrets import Secrets
 
 Pcm = NDArray[np.int16]
@@ -35,12 +37,29 @@ Pcm = NDArray[np.int16]
 
 @dataclass(frozen=True, slots=True)
 class TurnToSpeak:
-    """pcm: int16 (samples,) at the wire's rate · last_sample: n · gap_ns: after the reply was heard."""
+    """One turn of the user.
+
+    pcm: int16 (samples,) at the wire's rate, zeros for a silence · last_sample: n, −1 for a silence · gap_ns: from the
+    event that it waits for to its first sample · after: that event, "reply", "onset", "speech" or "at", as in
+    `sessions.scripts.Start` · at_ns: of "at", after the session was ready · timeout_ns: how long to wait for it; None:
+    as long as the limits of a reply allow · kind, onset_sample, pauses, watch_ms: as in `sessions.scripts.ScriptTurn`.
+    """
 
     pcm: Pcm
     last_sample: int
     method: str
     gap_ns: int
+    after: str = "reply"
+    at_ns: int = 0
+    timeout_ns: int | None = None
+    kind: str = "speech"
+    onset_sample: int = 0
+    pauses: tuple[tuple[int, int], ...] = ()
+    watch_ms: int = DEFAULT_WATCH_MS
+
+    @property
+    def expects_reply(self) -> bool:
+        return self.kind in EXPECT_A_REPLY
 
 
 @dataclass(slots=True)

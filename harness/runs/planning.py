@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clients.dialect import CLIENTS, Dialect, SessionOptions
-from harness.dialogue.record import TurnToSpeak
+from harness.dialogue.record import Pcm, TurnToSpeak
 from harness.load.drive import arrivals_ns
 from harness.runs.loop import loop_name
 from metrics.table import definitions
@@ -21,6 +21,7 @@ from sessions.clock import NS_PER_MS, NS_PER_S, wall_time
 from sessions.errors import SetupError
 from sessions.runs import Limits, Load, Plan, PlannedScript, PlannedTurn, RunFolder, Share, disk_errors
 from sessions.scripts import Script
+from sessions.scripts.format import DEFAULT_TIMEOUT_S
 from sessions.secrets import Secrets
 from sessions.tables import load
 
@@ -96,10 +97,6 @@ def make_plan(ask: Ask, secrets: Secrets, floor: dict[str, float]) -> Plan:
 
 
 def _planned(script: Script) -> PlannedScript:
-    for number, turn in enumerate(script.turns, 1):
-        if turn.kind != "speech" or turn.start.after != "reply":
-            what = f"turn {number} of {script.name} is of kind {turn.kind} and starts after: {turn.start.after}"
-            raise SetupError(f"{what}, which is not performed yet", "Use speech that starts after: reply")
     turns = [
         PlannedTurn(
             audio=turn.sha256,
@@ -193,8 +190,27 @@ def turns_to_speak(run: RunFolder, script: PlannedScript) -> list[TurnToSpeak]:
                 f"{run.clip(turn.audio)} no longer holds the audio that the plan names",
                 "Start a new run from the script",
             )
-        turns.append(TurnToSpeak(clip.pcm, turn.last_sample, turn.method, round(turn.gap_ms * NS_PER_MS)))
+        turns.append(to_speak(turn, clip.pcm))
     return turns
+
+
+def to_speak(turn: PlannedTurn, pcm: Pcm) -> TurnToSpeak:
+    """A planned turn with its audio, int16 (samples,)."""
+    # Its default stands for no word of the script: then the limits of a reply hold, which a slow server may need.
+    is_default = turn.start_after == "reply" and turn.timeout_s == DEFAULT_TIMEOUT_S
+    return TurnToSpeak(
+        pcm,
+        turn.last_sample,
+        turn.method,
+        round(turn.gap_ms * NS_PER_MS),
+        after=turn.start_after,
+        at_ns=round((turn.at_ms or 0) * NS_PER_MS),
+        timeout_ns=None if is_default else round(turn.timeout_s * NS_PER_S),
+        kind=turn.kind,
+        onset_sample=turn.onset_sample,
+        pauses=tuple(turn.pauses),
+        watch_ms=turn.watch_ms,
+    )
 
 
 def free_space(path: Path, needed_bytes: int) -> None:
