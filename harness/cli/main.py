@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("harness.cli.check:check", "Is a run's record whole and its figures true to it?"),
     "rescore": ("harness.cli.rescore:rescore", "Compute every measure of a run anew, from its record."),
     "merge": ("harness.cli.merge:merge", "Put the shards of several hosts together to one run."),
+    "analyze": ("harness.cli.analyze:analyze", "Turn-taking from recordings alone."),
     "compare": ("harness.cli.compare:compare", "Compare two runs: differences with intervals."),
     "gate": ("harness.cli.gate:gate", "Hold a run to objectives and a baseline, for CI."),
     "scripts": ("harness.cli.scripts:scripts", "List, show and check session scripts."),

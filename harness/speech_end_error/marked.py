@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sessions.audio import Pcm, to_float, to_pcm16
-from sessions.scripts import load_script
+from sessions.scripts import ScriptTurn, load_script
 from sessions.speech_end import RANGE_DB, block_edges, block_powers
 
 MARKED = "marked-speech/1"
@@ -53,7 +53,7 @@ class Marked:
 
 def marked_audio() -> Iterator[Marked]:
     """Every clip, the same samples in every run."""
-    utterances = [turn for name in SCRIPTS for turn in load_script(name, rate_hz=RATE_HZ).turns]
+    utterances = material()
     for place in range(len(utterances) * PLACEMENTS):
         turn = utterances[place // PLACEMENTS]
         speech = to_float(turn.clip.pcm).astype(np.float64)
@@ -64,14 +64,21 @@ def marked_audio() -> Iterator[Marked]:
             end = lead + turn.speech_end.index_samples
             wave = np.zeros(end + 1 + _samples(TAIL_MS))
             wave[lead : lead + len(speech)] = speech
-            _add(condition, wave, end, _level(turn.clip.pcm), dice, pink=place % 2 == 1)
+            add_condition(condition, wave, end, level_of(turn.clip.pcm), dice, pink=place % 2 == 1)
             assert turn.audio_path is not None
             name = f"{turn.audio_path.parent.name}/{turn.audio_path.name} behind {lead} samples"
             yield Marked(name, condition, to_pcm16(wave), end)
 
 
-def _add(condition: str, wave: Wave, end: int, level: float, dice: np.random.RandomState, *, pink: bool) -> None:
-    """Make the condition in `wave`, in place. level: RMS of the speech."""
+def material() -> list[ScriptTurn]:
+    """The utterances, at `RATE_HZ`."""
+    return [turn for name in SCRIPTS for turn in load_script(name, rate_hz=RATE_HZ).turns]
+
+
+def add_condition(
+    condition: str, wave: Wave, end: int, level: float, dice: np.random.RandomState, *, pink: bool
+) -> None:
+    """Make the condition in `wave`, in place. end: the last speech sample · level: RMS of the speech."""
     if condition.startswith("noise"):
         below_db = float(condition.split()[1])
         slope = 0.5 if pink else 0.0
@@ -99,7 +106,7 @@ def _noise(samples: int, dice: np.random.RandomState, slope: float, band_hz: tup
     return wave / _rms(wave)
 
 
-def _level(pcm: Pcm) -> float:
+def level_of(pcm: Pcm) -> float:
     """The speech's RMS over its blocks within 35 dB of the loudest, 1.0 = full scale."""
     powers = block_powers(pcm, block_edges(len(pcm), RATE_HZ))
     return float(np.sqrt(powers[powers >= powers.max() * 10 ** (-RANGE_DB / 10)].mean()))
