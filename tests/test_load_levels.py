@@ -20,6 +20,7 @@ from harness.results.finish import FinishedRun, finish_run
 from sessions.clock import MonotonicClock
 from sessions.errors import SetupError
 from sessions.runs import Load, RunFolder
+from tests.commands import CALM
 from tests.commands import run as run_command
 from tests.load_runs import Full, Workers, hold, make_run
 from tests.peers import Peer, on_a_socket, tone
@@ -91,9 +92,9 @@ async def test_the_command_prints_levels_and_keeps_each_run(tmp_path: Path) -> N
     clip, out = tmp_path / "clip.wav", tmp_path / "levels"
     soundfile.write(clip, np.concatenate([tone(200), np.zeros(100, dtype=np.int16)]), 24_000)
     async with on_a_socket(Workers(100), CLOCK) as url:
-        ran = await run_command("measure", url, "--audio", str(clip), "--sweep", "1,3", "--out", str(out))
+        ran = await run_command("measure", url, *CALM, "--audio", str(clip), "--sweep", "1,3", "--out", str(out))
         assert ran.code == 0, ran.err
-        again = await run_command("measure", url, "--audio", str(clip), "--sweep", "1,3", "--out", str(out))
+        again = await run_command("measure", url, *CALM, "--audio", str(clip), "--sweep", "1,3", "--out", str(out))
     assert again.code == 2 and "already holds levels" in again.err
     assert "sessions" in ran.out and "voice-to-voice" in ran.out
     table, _, below = ran.out.partition("The clock was not checked beside this run.")

@@ -18,7 +18,7 @@ import soundfile
 
 from sessions.clock import MonotonicClock
 from sessions.runs import RunFolder
-from tests.commands import ROOT, Ran, environment, finish, run, start
+from tests.commands import CALM, ROOT, Ran, environment, finish, run, start
 from tests.peers import Gone, Wire, audio, created, done, greet, on_a_socket, request, sleep_ms, text, tone
 
 pytestmark = pytest.mark.sockets
@@ -49,7 +49,7 @@ async def test_a_run_ends_with_a_table_a_report_and_a_whole_folder(tmp_path: Pat
     out = tmp_path / "run"
     async with on_a_socket(answers, CLOCK) as url:
         ran = await run(
-            "measure", url, "--audio", clip, "--audio", clip, "--repeat", "2", "--warmup", "1", "--out", str(out)
+            "measure", url, *CALM, "--audio", clip, "--audio", clip, "--repeat", "2", "--warmup", "1", "--out", str(out)
         )
     assert ran.code == 0, ran.err
     assert ran.out.rstrip().endswith(f"report: {out / 'report.html'}")
@@ -81,7 +81,7 @@ async def test_a_run_ends_with_a_table_a_report_and_a_whole_folder(tmp_path: Pat
 
 async def test_json_is_for_machines(tmp_path: Path, clip: str) -> None:
     async with on_a_socket(answers, CLOCK) as url:
-        ran = await run("measure", url, "--audio", clip, "--json", "--out", str(tmp_path / "run"))
+        ran = await run("measure", url, *CALM, "--audio", clip, "--json", "--out", str(tmp_path / "run"))
     assert ran.code == 0, ran.err
     summary = json.loads(ran.out)
     assert summary == json.loads((tmp_path / "run" / "summary.json").read_text())
@@ -90,7 +90,7 @@ async def test_json_is_for_machines(tmp_path: Path, clip: str) -> None:
 async def test_report_rebuilds_the_same_summary(tmp_path: Path, clip: str) -> None:
     out = tmp_path / "run"
     async with on_a_socket(answers, CLOCK) as url:
-        await run("measure", url, "--audio", clip, "--out", str(out))
+        await run("measure", url, *CALM, "--audio", clip, "--out", str(out))
     before = (out / "summary.json").read_bytes()
     for name in ("summary.json", "turns.csv", "report.html", "dialogues/d0001/recording.flac"):
         (out / name).unlink()
@@ -150,11 +150,11 @@ async def test_two_runs_never_share_a_folder(tmp_path: Path, clip: str) -> None:
         await wire.receive()
 
     async with on_a_socket(answers, CLOCK) as url:
-        await run("measure", url, "--audio", clip, "--out", str(out))
-        assert "already holds a run" in one_line(await run("measure", url, "--audio", clip, "--out", str(out)))
+        await run("measure", url, *CALM, "--audio", clip, "--out", str(out))
+        assert "already holds a run" in one_line(await run("measure", url, *CALM, "--audio", clip, "--out", str(out)))
     other = tmp_path / "other"
     async with on_a_socket(slow, CLOCK) as url:
-        first = await start("measure", url, "--audio", clip, "--out", str(other))
+        first = await start("measure", url, *CALM, "--audio", clip, "--out", str(other))
         await until(lambda: (other / ".lock").exists())
         second = await run("measure", "--resume", str(other))
         assert "another process is writing" in one_line(second)
@@ -188,7 +188,7 @@ async def test_a_resumed_demo_takes_no_other_options(tmp_path: Path) -> None:
 async def test_a_run_of_another_command_is_no_demo(tmp_path: Path, clip: str) -> None:
     out = tmp_path / "run"
     async with on_a_socket(answers, CLOCK) as url:
-        await run("measure", url, "--audio", clip, "--out", str(out))
+        await run("measure", url, *CALM, "--audio", clip, "--out", str(out))
     assert "duologue measure --resume" in one_line(await run("demo", "--resume", str(out)))
 
 
@@ -214,7 +214,7 @@ class Counting:
 async def test_ctrl_c_leaves_a_readable_run_that_resumes(tmp_path: Path, clip: str) -> None:
     out, peer = tmp_path / "run", Counting()
     async with on_a_socket(peer, CLOCK) as url:
-        process = await start("measure", url, "--audio", clip, "--repeat", "4", "--out", str(out))
+        process = await start("measure", url, *CALM, "--audio", clip, "--repeat", "4", "--out", str(out))
         await until(lambda: peer.served >= 2)
         process.send_signal(signal.SIGINT)
         ran = await finish(process)
@@ -235,7 +235,7 @@ async def test_ctrl_c_leaves_a_readable_run_that_resumes(tmp_path: Path, clip: s
 async def test_kill_9_loses_nothing_that_was_done(tmp_path: Path, clip: str) -> None:
     out, peer = tmp_path / "run", Counting()
     async with on_a_socket(peer, CLOCK) as url:
-        process = await start("measure", url, "--audio", clip, "--repeat", "3", "--out", str(out))
+        process = await start("measure", url, *CALM, "--audio", clip, "--repeat", "3", "--out", str(out))
         await until(lambda: (out / "journal.jsonl").exists())
         process.kill()
         await finish(process)
@@ -258,7 +258,7 @@ async def test_nothing_completed_is_exit_code_1(tmp_path: Path, clip: str) -> No
         await wire.receive()
 
     async with on_a_socket(fails, CLOCK) as url:
-        ran = await run("measure", url, "--audio", clip, "--out", str(tmp_path / "run"))
+        ran = await run("measure", url, *CALM, "--audio", clip, "--out", str(tmp_path / "run"))
     assert ran.code == 1, ran.err
     assert "rate limit" in ran.out
 
@@ -272,7 +272,7 @@ async def test_a_flood_fails_the_turn(tmp_path: Path, clip: str) -> None:
 
     async with on_a_socket(floods, CLOCK) as url:
         ran = await run(
-            "measure", url, "--audio", clip, "--limit-bytes", "1000000", "--json", "--out", str(tmp_path / "run")
+            "measure", url, *CALM, "--audio", clip, "--limit-bytes", "1000000", "--json", "--out", str(tmp_path / "run")
         )
     assert ran.code == 1, ran.err
     assert '"flood"' in ran.out
@@ -341,7 +341,7 @@ async def test_a_proxy_in_the_environment_swallows_no_loopback(tmp_path: Path, c
     """O06"""
     proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:1") | {"ALL_PROXY": "socks5://127.0.0.1:1"}
     async with on_a_socket(answers, CLOCK) as url:
-        ran = await run("measure", url, "--audio", clip, "--out", str(tmp_path / "run"), extra=proxies)
+        ran = await run("measure", url, *CALM, "--audio", clip, "--out", str(tmp_path / "run"), extra=proxies)
     assert ran.code == 0, ran.err
 
 
@@ -354,7 +354,7 @@ async def test_a_full_disk_is_named_and_what_was_done_is_kept(tmp_path: Path, cl
     """RLIMIT_FSIZE stands in for a full disk: every write past it fails, as on a device without space."""
     out, peer = tmp_path / "run", Counting()
     async with on_a_socket(peer, CLOCK) as url:
-        first = await run("measure", url, "--audio", clip, "--out", str(out), "--repeat", "1")
+        first = await run("measure", url, *CALM, "--audio", clip, "--out", str(out), "--repeat", "1")
         assert first.code == 0, first.err
         journal = (out / "journal.jsonl").read_bytes()
         process = await asyncio.create_subprocess_exec(

@@ -33,7 +33,7 @@ from sessions.clock import MonotonicClock
 from sessions.errors import TransportError
 from sessions.runs import RunFolder
 from sessions.secrets import Secrets
-from tests.commands import ROOT, Ran, environment, finish, run, start
+from tests.commands import CALM, ROOT, Ran, environment, finish, run, start
 from tests.peers import Gone, SocketWire, Wire, audio, created, done, greet, on_a_socket, request, tone
 
 pytestmark = pytest.mark.sockets
@@ -265,7 +265,7 @@ def one_line(ran: Ran) -> str:
 
 
 async def measure(url: str, clip: str, out: Path, **extra: str) -> Ran:
-    return await run("measure", url, "--audio", clip, "--limit-connect", "20", "--out", str(out), extra=extra)
+    return await run("measure", url, *CALM, "--audio", clip, "--limit-connect", "20", "--out", str(out), extra=extra)
 
 
 async def refused(url: str, **settings: Any) -> str:

@@ -18,7 +18,7 @@ from harness.load.prometheus import CONTENT_TYPE, address, exposition, listen, s
 from sessions.clock import MonotonicClock
 from sessions.errors import SetupError
 from sessions.runs import Load
-from tests.commands import finish, start
+from tests.commands import CALM, finish, start
 from tests.commands import run as run_command
 from tests.load_runs import Full, Workers, hold, make_run
 from tests.peers import on_a_socket, tone
@@ -98,8 +98,8 @@ async def test_a_run_can_be_watched(tmp_path: Path) -> None:
     clip, out = tmp_path / "clip.wav", tmp_path / "run"
     soundfile.write(clip, np.concatenate([tone(200), np.zeros(100, dtype=np.int16)]), 24_000)
     async with on_a_socket(Workers(100), MonotonicClock()) as url:
-        arguments = ("measure", url, "--audio", str(clip), "--repeat", "3", "--prometheus", "0", "--out", str(out))
-        process = await start(*arguments)
+        asked = ("measure", url, *CALM, "--audio", str(clip))
+        process = await start(*asked, "--repeat", "3", "--prometheus", "0", "--out", str(out))
         assert process.stderr is not None
         said = (await process.stderr.readline()).decode()
         found = re.search(r"http://\S+/metrics", said)
@@ -116,6 +116,6 @@ async def test_a_run_can_be_watched(tmp_path: Path) -> None:
         assert seen["duologue_cpu_seconds_total"] > 0
         with listen("0") as taken:
             port = str(taken.getsockname()[1])
-            refused = await run_command(*arguments[:4], "--prometheus", port, "--out", str(tmp_path / "second"))
+            refused = await run_command(*asked, "--prometheus", port, "--out", str(tmp_path / "second"))
     assert refused.code == 2 and f"--prometheus {port}: cannot listen there" in refused.err
     assert len(refused.err.splitlines()) == 1 and not (tmp_path / "second").exists()

@@ -87,11 +87,23 @@ def true_first_packet_ms(dialogue: Performed, log: Sequence[Write]) -> float:
     return (min(w.t_ns for w in log if w.samples and w.t_ns > end_ns) - end_ns) / NS_PER_MS
 
 
+@pytest.mark.sockets
+async def test_runs_that_are_interrupted_go_on_and_tell_the_truth(tmp_path: Path, script: str) -> None:
+    """All at once, for they mostly wait."""
+    scenes = (
+        b_is_faster_and_an_interruption_loses_nothing,
+        a_server_beside_itself_and_secrets_of_its_own,
+        trials_are_whole_runs_and_go_on_where_they_were,
+    )
+    for scene in scenes:
+        (tmp_path / scene.__name__).mkdir()
+    await asyncio.gather(*(scene(tmp_path / scene.__name__, script) for scene in scenes))
+
+
 # ---- two targets in alternation ------------------------------------------------------------------------------------
 
 
-@pytest.mark.sockets
-async def test_b_is_faster_and_an_interruption_loses_nothing(tmp_path: Path, script: str) -> None:
+async def b_is_faster_and_an_interruption_loses_nothing(tmp_path: Path, script: str) -> None:
     """Two metronomes 40 ms apart. What is told must agree with their logs within the limit of a valid turn, 20 ms."""
     out = tmp_path / "pair"
     a, b = out / "a", out / "b"
@@ -138,8 +150,7 @@ async def test_b_is_faster_and_an_interruption_loses_nothing(tmp_path: Path, scr
         assert ("ms faster at p50, 95 % CI" in row["verdict"]) == (high < 0), row["verdict"]
 
 
-@pytest.mark.sockets
-async def test_a_server_beside_itself_and_secrets_of_its_own(tmp_path: Path, script: str) -> None:
+async def a_server_beside_itself_and_secrets_of_its_own(tmp_path: Path, script: str) -> None:
     """A/A is allowed. B's key and headers are B's alone; the folder holds neither."""
     out = tmp_path / "pair"
     async with serve(load_metronome(behaviour(tmp_path / "m.yaml", 10)), api_key="canary-key-123456") as server:
@@ -234,8 +245,7 @@ def test_a_folder_that_was_changed_is_told(tmp_path: Path) -> None:
 # ---- trials --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sockets
-async def test_trials_are_whole_runs_and_go_on_where_they_were(tmp_path: Path, script: str) -> None:
+async def trials_are_whole_runs_and_go_on_where_they_were(tmp_path: Path, script: str) -> None:
     out = tmp_path / "trials"
     first, second = out / "trial-1", out / "trial-2"
     model = Pausing(tmp_path, 30, at=6)

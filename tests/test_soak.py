@@ -29,6 +29,7 @@ from sessions.clock import NS_PER_S, MonotonicClock, TimerWheel
 from sessions.errors import SetupError
 from sessions.runs import Load, RunFolder, Share
 from sessions.secrets import Secrets
+from tests.commands import CALM
 from tests.commands import run as run_command
 from tests.load_runs import ACCESS, Full, Slots, Workers, hold, make_run
 from tests.peers import Peer, in_memory, on_a_socket, tone
@@ -213,7 +214,7 @@ async def test_the_command_measures_for_a_time(tmp_path: Path) -> None:
     soundfile.write(clip, np.concatenate([tone(200), np.zeros(100, dtype=np.int16)]), 24_000)
     async with on_a_socket(Workers(100), MonotonicClock()) as url:
         asked = ("--audio", str(clip), "--sessions", "3", "--duration", "2s", "--think", "0.1s-0.2s", "--seed", "5")
-        ran = await run_command("measure", url, *asked, "--out", str(out))
+        ran = await run_command("measure", url, *CALM, *asked, "--out", str(out))
         assert ran.code == 0, ran.err
         again = await run_command("measure", "--resume", str(out))
         refused = await run_command("measure", "--resume", str(out), "--duration", "9s")

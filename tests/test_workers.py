@@ -23,7 +23,7 @@ from harness.workers.merge import RAW, merge
 from sessions.errors import SetupError
 from sessions.events import Opened, read_log
 from sessions.runs import RunFolder, Share
-from tests.commands import Ran, finish, run, start
+from tests.commands import CALM, Ran, finish, run, start
 from tests.peers import tone
 
 pytestmark = pytest.mark.sockets
@@ -52,12 +52,17 @@ def shards(place: Path, url: str) -> tuple[Path, Path]:
     """Both halves of one plan, performed at the same time."""
 
     async def both() -> list[Ran]:
-        ask = ("measure", url, "--audio", str(place / "clip.wav"), "--repeat", "5", "--sessions", "2")
+        ask = (*measure(place, url), "--repeat", "5", "--sessions", "2")
         return await asyncio.gather(*(run(*ask, "--shard", f"{i}/2", "--out", str(place / f"s{i}")) for i in (1, 2)))
 
     for ran in asyncio.run(both()):
         assert ran.code == 0, ran.err
     return place / "s1", place / "s2"
+
+
+def measure(place: Path, url: str) -> tuple[str, ...]:
+    """How late a busy machine is decides nothing here."""
+    return ("measure", url, "--audio", str(place / "clip.wav"), *CALM)
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -84,10 +89,23 @@ def summary(out: Path) -> dict[str, dict[str, int]]:
     return found
 
 
-async def test_a_worker_that_is_killed_loses_its_dialogues_only(place: Path, url: str, tmp_path: Path) -> None:
+async def test_processes_that_end_in_the_midst(place: Path, url: str, tmp_path: Path) -> None:
+    """All at once, for they mostly wait."""
+    scenes = (
+        a_worker_that_is_killed_loses_its_dialogues_only,
+        open_loop_workers_keep_the_instants_of_the_plan,
+        workers_that_are_stopped_leave_a_run_that_goes_on,
+        a_parent_that_is_killed_takes_its_workers_along,
+    )
+    for scene in scenes:
+        (tmp_path / scene.__name__).mkdir()
+    await asyncio.gather(*(scene(place, url, tmp_path / scene.__name__) for scene in scenes))
+
+
+async def a_worker_that_is_killed_loses_its_dialogues_only(place: Path, url: str, tmp_path: Path) -> None:
     out, planned = tmp_path / "run", 12
     process = await start(
-        *("measure", url, "--audio", str(place / "clip.wav"), "--repeat", str(planned), "--sessions", "4"),
+        *(*measure(place, url), "--repeat", str(planned), "--sessions", "4"),
         *("--workers", "2", "--header", f"X-Canary: {CANARY}", "--api-key-env", "DUO_KEY", "--out", str(out)),
         extra={"DUO_KEY": CANARY},
     )
@@ -119,11 +137,11 @@ async def test_a_worker_that_is_killed_loses_its_dialogues_only(place: Path, url
     assert "lost" not in again.err
 
 
-async def test_open_loop_workers_keep_the_instants_of_the_plan(place: Path, url: str, tmp_path: Path) -> None:
+async def open_loop_workers_keep_the_instants_of_the_plan(place: Path, url: str, tmp_path: Path) -> None:
     """One is told to stop by somebody else; until then all dialogues have the instants that one process would keep."""
     out = tmp_path / "run"
     process = await start(
-        *("measure", url, "--audio", str(place / "clip.wav"), "--repeat", "14", "--rate", "5", "--seed", "3"),
+        *(*measure(place, url), "--repeat", "14", "--rate", "5", "--seed", "3"),
         *("--workers", "2", "--out", str(out)),
     )
     await until(lambda: (out / "journal.jsonl").exists() and len(RunFolder.open(out).journal()) >= 3)
@@ -141,10 +159,10 @@ async def test_open_loop_workers_keep_the_instants_of_the_plan(place: Path, url:
     assert len({began_ns - planned[number] for number, began_ns in intended_ns.items()}) == 1
 
 
-async def test_workers_that_are_stopped_leave_a_run_that_goes_on(place: Path, url: str, tmp_path: Path) -> None:
+async def workers_that_are_stopped_leave_a_run_that_goes_on(place: Path, url: str, tmp_path: Path) -> None:
     out = tmp_path / "run"
     process = await start(
-        *("measure", url, "--audio", str(place / "clip.wav"), "--repeat", "9", "--sessions", "2", "--workers", "2"),
+        *(*measure(place, url), "--repeat", "9", "--sessions", "2", "--workers", "2"),
         *("--out", str(out)),
     )
     await until(lambda: (out / "journal.jsonl").exists() and len(RunFolder.open(out).journal()) >= 2)
@@ -161,11 +179,11 @@ async def test_workers_that_are_stopped_leave_a_run_that_goes_on(place: Path, ur
     assert numbers(out) == list(range(9))
 
 
-async def test_a_parent_that_is_killed_takes_its_workers_along(place: Path, url: str, tmp_path: Path) -> None:
+async def a_parent_that_is_killed_takes_its_workers_along(place: Path, url: str, tmp_path: Path) -> None:
     """Until they are gone nobody else may write the run."""
     out = tmp_path / "run"
     process = await start(
-        *("measure", url, "--audio", str(place / "clip.wav"), "--repeat", "40", "--sessions", "2", "--workers", "2"),
+        *(*measure(place, url), "--repeat", "40", "--sessions", "2", "--workers", "2"),
         *("--out", str(out)),
     )
     await until(lambda: (out / "journal.jsonl").exists())
@@ -208,9 +226,7 @@ async def test_what_no_worker_can_do_is_one_line(shards: tuple[Path, Path], tmp_
 
 async def test_a_sweep_with_workers(place: Path, url: str, tmp_path: Path) -> None:
     out = tmp_path / "levels"
-    ran = await run(
-        "measure", url, "--audio", str(place / "clip.wav"), "--sweep", "2", "--workers", "3", "--out", str(out)
-    )
+    ran = await run(*measure(place, url), "--sweep", "2", "--workers", "3", "--out", str(out))
     assert ran.code == 0, ran.err
     assert RunFolder.open(out / "sessions-0002").plan.workers == 2, "no more than sessions"
 
