@@ -12,15 +12,17 @@ import pytest
 import soundfile
 from rich.console import Console
 
+from harness.check.run import check_run
 from harness.replay.again import Again, as_performed, as_scripted, ask_again
 from harness.replay.beside import Beside, beside, counted, print_beside, recorded_place
+from harness.replay.rescore import rescore
 from harness.runs.planning import Ask, make_plan, store_clips
 from harness.runs.run import Access, Watcher, perform_run
 from servers.write_log import WriteLog
 from sessions.clock import TimerWheel
 from sessions.errors import SetupError
 from sessions.events import GaveUp, Opened, Ready, TurnStarted, read_log
-from sessions.runs import RunFolder
+from sessions.runs import Limits, RunFolder
 from sessions.scripts import load_script
 from sessions.secrets import Secrets
 from tests.commands import run as command
@@ -42,6 +44,15 @@ turns:
     start: {after: onset, gap_ms: 285}
   - audio: said.wav
     start: {after: reply, gap_ms: 400}
+"""
+MORE = """\
+  - audio: said.wav
+    kind: backchannel
+    start: {after: onset, gap_ms: 30}
+  - silence_ms: 1500
+  - audio: said.wav
+    kind: overlap
+    start: {after: speech, gap_ms: 900}
 """
 
 
@@ -114,6 +125,21 @@ def test_as_scripted_the_waits_are_the_scripts(tmp_path: Path) -> None:
     assert new.plan.scripts[0].sha256 == old.plan.scripts[0].sha256
     one = as_scripted(old, ["d0003"])
     assert (one.repeat, [script.name for script in one.scripts]) == (1, ["three"])
+
+
+@pytest.mark.parametrize("turn_detection", ["manual", "server_vad"])
+@pytest.mark.parametrize("behaviour", ["steady", "stalls", "unfinished", "failures", "late-audio"])
+def test_what_happens_at_once_is_sound(behaviour: str, turn_detection: str, tmp_path: Path) -> None:
+    """`duologue check` on dialogues with interruptions, backchannels and silences, before and after rescoring."""
+    soundfile.write(tmp_path / "said.wav", np.concatenate([tone(500), np.zeros(2400, dtype=np.int16)]), 24_000)
+    (tmp_path / "three.yaml").write_text(SCRIPT + MORE)
+    script = load_script(str(tmp_path / "three.yaml"))
+    ask = Ask("ws://memory", [script], turn_detection=turn_detection, limits=Limits(reply_s=10, idle_s=5))
+    run = hold(ask, tmp_path / "run", Fronted(behaviour, WriteLog()))
+    assert check_run(run).problems == []
+    rescore(run)
+    assert check_run(run).problems == []
+    assert rescore(run).changed == []
 
 
 def test_one_dialogue_or_all_of_them(tmp_path: Path) -> None:
