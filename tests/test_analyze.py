@@ -107,7 +107,16 @@ def test_a_label_says_what_a_sound_is_and_what_belongs_together() -> None:
 
 def test_a_stretch_goes_to_the_label_that_it_has_most_in_common_with() -> None:
     labels = [label(1, 2.2, "noise"), label(2.2, 5, "overlap")]
-    assert kinds(spans((2, 4)), [], labels) == [("noise", 1, 2.2, 0), ("overlap", 2, 4, 0)]
+    assert kinds(spans((1.9, 2.6)), [], labels) == [("noise", 1, 2.2, 0), ("overlap", 1.9, 2.6, 0)]
+
+
+def test_speech_that_runs_on_beyond_a_label_is_cut_there() -> None:
+    """A bystander talks while the user does: the detector hears one stretch."""
+    labels = [label(4, 6, "noise")]
+    assert kinds(spans((1, 8)), [], labels) == [("speech", 1, 4, 0), ("noise", 4, 6, 0), ("speech", 6, 8, 0)]
+    # A label by hand is a little off.
+    assert kinds(spans((3.6, 6.4)), [], labels) == [("noise", 3.6, 6.4, 0)]
+    assert kinds(spans((3.6, 8)), [], labels) == [("noise", 3.6, 6, 0), ("speech", 6, 8, 0)]
 
 
 def test_a_labelled_sound_that_is_no_speech_keeps_the_labels_instants() -> None:

@@ -12,11 +12,19 @@ from rich.text import Text
 from harness.analyze.measuring import VOICE_TO_VOICE
 from harness.analyze.result import Analysis, AudioTurn, DetectorStatement, LaneResult, SampleResult, ShortSounds
 from harness.report.footnotes import Footnotes
-from harness.report.turn_taking_wording import Row, curve_line, cut_off_sentence, kinds_line, rows, share
+from harness.report.turn_taking_wording import (
+    Row,
+    curve_line,
+    cut_off_sentence,
+    figure_row,
+    kinds_line,
+    rate_row,
+    share,
+)
 from harness.report.wording import DASH, number, one_line, plural, reasons, row_digits, span, words_for
 from harness.speech_end_error import Figures
 from metrics.result import Value
-from metrics.turn_taking.totals import Figure
+from metrics.turn_taking.totals import AFTER_INTERRUPTION, Figure
 from sessions.clock import NS_PER_S
 
 TURNS_AT_MOST = 24
@@ -93,16 +101,27 @@ def _shares(sample: SampleResult) -> str:
 
 
 def _figures(analysis: Analysis, footnotes: Footnotes) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("turn-taking", no_wrap=True)
     for title in ("share or p50", "95 % or range", "turns", "detector"):
         table.add_column(title, justify="right", no_wrap=True)
     errors = analysis.detector.of_measure
-    told = (row for row in rows(analysis.turn_taking, all_of_them=True) if row.name not in _TOLD_BELOW)
-    for row in (*_voice_to_voice(analysis.voice_to_voice), *told):
+    for row in (*_voice_to_voice(analysis.voice_to_voice), *_turn_taking(analysis)):
         cells = (row.share, row.spread, f"{row.cases}{_mark(row, footnotes)}", _error(errors.get(row.name)))
         table.add_row(f"  {row.label}" if row.behind else row.label, *cells)
     return table
+
+
+def _turn_taking(analysis: Analysis) -> Iterator[Row]:
+    told = analysis.turn_taking
+    yield from (rate_row(name, rate) for name, rate in told.rates.items() if name not in _TOLD_BELOW)
+    figures = dict(told.figures)
+    after = figures.pop(AFTER_INTERRUPTION, None)
+    for name, figure in figures.items():
+        if name not in _TOLD_BELOW:
+            yield figure_row(name, figure)
+        if name == "barge_in_stop_ms" and after is not None:
+            yield figure_row(AFTER_INTERRUPTION, after)
 
 
 def _voice_to_voice(figure: Figure) -> Iterator[Row]:

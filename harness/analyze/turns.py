@@ -1,9 +1,10 @@
 """From the user's stretches of speech to turns: the rules of `audio_turns/1`, and nothing else.
 
-Stretches that a label covers, each by the label it has most in common with, are one turn of that label's kind; a label
-without any (a cough is no speech) is a turn from its own start to its own end. The other stretches, less than `pause`
-apart, or with a labelled pause between them, are one turn with pauses in it, where no labelled turn lies between. A
-pause is what lies between two stretches.
+A stretch that goes on for more than 500 ms beyond the start or the end of a label is cut there. Stretches that a label
+covers, each by the label it has most in common with, are one turn of that label's kind; a label without any (a cough is
+no speech) is a turn from its own start to its own end. The other stretches, less than `pause` apart, or with a labelled
+pause between them, are one turn with pauses in it, where no labelled turn lies between. A pause is what lies between
+two stretches.
 
 Without a label a turn is
 
@@ -30,6 +31,8 @@ AUDIO_TURNS: Final = "audio_turns/1"
 SHORT_SOUND: Final = "short_sound/1"
 SHORT_NS: Final = 1000 * NS_PER_MS
 PAUSE_MS: Final = 700
+LOOSE_NS: Final = 500 * NS_PER_MS
+"""A label set by hand lies that near to the sound it means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +51,24 @@ def turns_of(
     user at least so far apart are two turns."""
     sounding = [label for label in labels if label.kind not in ("silence", PAUSE)]
     pauses = [label.span for label in labels if label.kind == PAUSE]
-    groups = _groups(user, sounding, pauses, pause_ns)
+    groups = _groups(_cut(user, sounding), sounding, pauses, pause_ns)
     found = [_turn(stretches, label, agent) for label, stretches in groups]
     with_speech = {id(label) for label, _ in groups if label is not None}
     found += [_unheard(label) for label in labels if label.kind != PAUSE and id(label) not in with_speech]
     found.sort(key=lambda turn: turn.sound.start_ns)
     return [replace(turn, sound=replace(turn.sound, index=index)) for index, turn in enumerate(found)]
+
+
+def _cut(user: Sequence[Span], labels: Sequence[Label]) -> list[Span]:
+    """The stretches in pieces, so that what was said before or after a labelled sound is no part of it."""
+    pieces = []
+    for stretch in user:
+        near = [one.span for one in labels if common_ns([stretch], [one.span])]
+        starts = {span.start_ns for span in near if span.start_ns - stretch.start_ns > LOOSE_NS}
+        ends = {span.end_ns for span in near if stretch.end_ns - span.end_ns > LOOSE_NS}
+        edges = [stretch.start_ns, *sorted(starts | ends), stretch.end_ns]
+        pieces += [Span(start_ns, end_ns) for start_ns, end_ns in pairwise(edges)]
+    return pieces
 
 
 def _groups(
@@ -81,7 +96,9 @@ def _groups(
 def _turn(stretches: Sequence[Span], label: Label | None, agent: Sequence[Span]) -> Turn:
     onset_ns, end_ns = stretches[0].start_ns, stretches[-1].end_ns
     kind = _kind(Span(onset_ns, end_ns), agent) if label is None else label.kind
-    pauses = tuple(Span(one.end_ns, after.start_ns) for one, after in pairwise(stretches))
+    pauses = tuple(
+        Span(one.end_ns, after.start_ns) for one, after in pairwise(stretches) if one.end_ns < after.start_ns
+    )
     return Turn(_sound(kind, Span(onset_ns, end_ns), pauses), label is not None)
 
 
