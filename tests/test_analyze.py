@@ -481,6 +481,14 @@ def test_a_wrong_label_is_named_by_line(tmp_path: Path, text: str, words: str) -
         read_labels(path)
 
 
+def test_labels_of_a_sample_that_is_not_there_are_refused(tmp_path: Path) -> None:
+    call, table = stereo(tmp_path / "call.wav"), tmp_path / "kinds.csv"
+    table.write_text("sample,start_s,end_s,kind\nx,19.9,20.5,noise\n")
+    assert by_levels(Sample("x", call, call), labels=table).samples[0].turns[-1].kind == "noise"
+    with pytest.raises(SetupError, match=r"speaks of a sample 'x', which is not here\. Here is: y"):
+        by_levels(Sample("y", call, call), labels=table)
+
+
 def test_a_track_beside_the_recording_is_read_and_a_written_one_can_be_given_back(tmp_path: Path) -> None:
     call = stereo(tmp_path / "call.wav")
     out = tmp_path / "out"

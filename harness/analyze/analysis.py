@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -67,7 +68,7 @@ def analyze(asked: Asked, *, seen: Callable[[Sample], None] = lambda _: None) ->
     if asked.method == "silero":
         silero_detector()  # what is missing is told before hours of audio are read
     find, statement = METHODS[asked.method], statement_of(DETECTORS[asked.method])
-    labels = None if asked.labels is None else read_labels(asked.labels)
+    labels = None if asked.labels is None else _labels(asked.labels, asked.samples)
     error = statement.of_measure.get("overlap_ms")
     uncertain_ns = round((error.p95_ms or 0.0) * NS_PER_MS) if error else 0
     collected = _Collected()
@@ -100,6 +101,15 @@ def definitions() -> dict[str, str]:
     """Name → version of everything that the figures rest on."""
     own = dict(item.split("/") for item in (AUDIO_TURNS, SHORT_SOUND, LANE_SHARES))
     return own | {VOICE_TO_VOICE: "1"} | turn_taking_definitions()
+
+
+def _labels(path: Path, samples: Sequence[Sample]) -> list[Label]:
+    found, names = read_labels(path), [sample.name for sample in samples]
+    for label in found:
+        if label.sample not in ("", *names):
+            near = difflib.get_close_matches(label.sample, names, n=1) or names[:1]
+            raise SetupError(f"{path} speaks of a sample {label.sample!r}, which is not here", f"Here is: {near[0]}")
+    return found
 
 
 def _measured(
