@@ -118,3 +118,17 @@ async def test_bad_input_is_one_line(arguments: list[str], said: str, recorded: 
     assert ran.code == 2
     assert said in ran.err
     assert len(ran.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("behaviour", ["resets", "closes"])
+async def test_how_a_connection_ended_comes_back(behaviour: str, tmp_path: Path) -> None:
+    said = ("--script", "small-talk", *CALM)
+    async with serving("--metronome", behaviour) as server:
+        await run("measure", server["url"], *said, "--out", str(tmp_path / "old"))
+    async with serving("--replay", str(tmp_path / "old")) as server:
+        beside = ("--beside", str(tmp_path / "old"))
+        ran = await run("measure", server["url"], *said, "--out", str(tmp_path / "new"), *beside)
+    assert ran.code in (0, 1), ran.err
+    rows = json.loads((tmp_path / "new" / "beside.json").read_bytes())["rows"]
+    assert {row["a"]["turn_class"] for row in rows} >= {"failed"}
+    assert [row["b"]["outcome"] for row in rows] == [row["a"]["outcome"] for row in rows]
