@@ -29,6 +29,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "analyze": ("harness.cli.analyze:analyze", "Turn-taking from recordings alone."),
     "compare": ("harness.cli.compare:compare", "Compare two runs: differences with intervals."),
     "gate": ("harness.cli.gate:gate", "Hold a run to objectives and a baseline, for CI."),
+    "export": ("harness.cli.export:export", "A run as CSV, Parquet, Audacity or ELAN labels, LaTeX."),
+    "case": ("harness.cli.case:case", "Pack one turn for a bug report to a vendor."),
     "scripts": ("harness.cli.scripts:scripts", "List, show and check session scripts."),
     "weights": ("harness.cli.weights:weights", "List, fetch and verify model weights."),
 }

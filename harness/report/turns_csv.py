@@ -65,7 +65,7 @@ def write_turns_csv(path: Path, dialogues: list[DialogueResult]) -> None:
     table.writeheader()
     for dialogue in dialogues:
         for turn, said, understood in zip(dialogue.turns, dialogue.said, dialogue.understood, strict=True):
-            table.writerow(_words(dialogue, turn, said, understood) | _numbers(dialogue, turn))
+            table.writerow(_words(dialogue, turn, said, understood) | numbers(dialogue, turn))
     write_atomic(path, out.getvalue().encode("utf-8", "replace"))
 
 
@@ -92,7 +92,8 @@ def _words(dialogue: DialogueResult, turn: TurnResult, said: str, understood: st
     return {name: _inert(value) for name, value in zip(WORDS, values, strict=True)}
 
 
-def _numbers(dialogue: DialogueResult, turn: TurnResult) -> dict[str, object]:
+def numbers(dialogue: DialogueResult, turn: TurnResult) -> dict[str, object]:
+    """The cells that are no words, as text; what is unavailable is not in it."""
     row: dict[str, object] = {}
     end_ns = turn.instants_ns.get("speech_end")
     if end_ns is not None:

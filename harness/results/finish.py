@@ -43,19 +43,32 @@ class FinishedRun:
 
 def finish_run(run: RunFolder, *, on_dialogue: Callable[[int, int], None] = lambda done, total: None) -> FinishedRun:
     """Derive everything anew from the dialogues that the journal names. on_dialogue: told (done, total)."""
-    lines = sorted(run.journal(), key=lambda line: line.number)
-    dialogues = []
-    for done, line in enumerate(lines, 1):
-        dialogues.append(finish_dialogue(run, line, slot_of(run.plan, line.number).script))
-        on_dialogue(done, len(lines))
-    lost = still_lost(run.plan, read_losses(run.path), {line.number for line in lines})
-    parts, stretches = read_parts(run.path), network_log.read(run.path)
-    summary = summarise_run(run.plan, dialogues, run.plan.floor, parts, lost=lost, stretches=stretches)
+    dialogues = finish_dialogues(run, on_dialogue=on_dialogue)
+    summary = summary_of(run, dialogues)
     with disk_errors(run.path):
         write_atomic(run.path / "summary.json", msgspec.json.format(msgspec.json.encode(summary), indent=2))
         write_turns_csv(run.path / "turns.csv", dialogues)
         report_path = build_report(run, run.plan, summary, dialogues)
     return FinishedRun(summary, dialogues, report_path)
+
+
+def finish_dialogues(
+    run: RunFolder, *, on_dialogue: Callable[[int, int], None] = lambda done, total: None
+) -> list[DialogueResult]:
+    """Every dialogue that the journal names, measured, in the plan's order. on_dialogue: told (done, total)."""
+    lines = sorted(run.journal(), key=lambda line: line.number)
+    dialogues = []
+    for done, line in enumerate(lines, 1):
+        dialogues.append(finish_dialogue(run, line, slot_of(run.plan, line.number).script))
+        on_dialogue(done, len(lines))
+    return dialogues
+
+
+def summary_of(run: RunFolder, dialogues: list[DialogueResult]) -> Summary:
+    """The run in figures, from all of its dialogues."""
+    lost = still_lost(run.plan, read_losses(run.path), {dialogue.number for dialogue in dialogues})
+    parts, stretches = read_parts(run.path), network_log.read(run.path)
+    return summarise_run(run.plan, dialogues, run.plan.floor, parts, lost=lost, stretches=stretches)
 
 
 def finish_dialogue(run: RunFolder, line: JournalLine, script: PlannedScript) -> DialogueResult:

@@ -1,0 +1,1 @@
+"""One turn in one archive, for a bug report to whoever runs the server."""
