@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from harness.report.wording import DASH, counts, number, plural, reasons, row_digits, span, words_for
@@ -44,7 +44,7 @@ def rows(told: TurnTaking, *, all_of_them: bool = False) -> Iterator[Row]:
 def rate_row(name: str, rate: Rate) -> Row:
     """A share of turns."""
     words = words_for(name)
-    cases, missing = _hits_of(rate), reasons(rate.unavailable)
+    cases, missing = _hits_of(rate), _missing(rate.of, rate.unavailable)
     return Row(name, words.label, words.meaning, share(rate), _interval(rate), cases, missing, words.behind)
 
 
@@ -62,7 +62,7 @@ def figure_row(name: str, figure: Figure) -> Row:
     middle, between = DASH, DASH
     if spread.p50 is not None and spread.minimum is not None and spread.maximum is not None:
         middle, between = f"{number(spread.p50, digits)}{unit}", f"{span(spread.minimum, spread.maximum, digits)}{unit}"
-    missing = reasons(figure.unavailable)
+    missing = _missing(spread.n, figure.unavailable)
     return Row(name, words.label, words.meaning, middle, between, str(spread.n), missing, words.behind)
 
 
@@ -93,6 +93,11 @@ def kinds_line(told: TurnTaking) -> str:
     """How many turns of which kind, and which are in no rate."""
     line = f"{plural(told.turns, 'turn')}: {counts(told.kinds)}"
     return f"{line}; in no rate: {counts(told.left_out)}." if told.left_out else f"{line}."
+
+
+def _missing(values: int, unavailable: Mapping[str, int]) -> str:
+    """Why values are missing; of what has none at all, for one reason, equal reasons read alike."""
+    return next(iter(unavailable)) if not values and len(unavailable) == 1 else reasons(dict(unavailable))
 
 
 def _interval(rate: Rate) -> str:

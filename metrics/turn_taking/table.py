@@ -12,24 +12,24 @@ from sessions.errors import MetricUnavailable
 from sessions.tables import load
 
 TURN_TAKING: dict[str, str] = {
-    "barge_in_stop_ms": "metrics.turn_taking.stop:STOP",
-    "interruption_ignored": "metrics.turn_taking.stop:IGNORED",
-    "interrupted_heard_ms": "metrics.turn_taking.stop:HEARD",
-    "interrupted_generated_ms": "metrics.turn_taking.stop:GENERATED",
-    "false_interruption": "metrics.turn_taking.false_interruptions:FALSE_INTERRUPTION",
-    "answered_backchannel": "metrics.turn_taking.false_interruptions:ANSWERED",
-    "premature_endpoint": "metrics.turn_taking.endpoints:PREMATURE",
     "responded": "metrics.turn_taking.responses:RESPONDED",
     "missed": "metrics.turn_taking.responses:MISSED",
     "late": "metrics.turn_taking.responses:LATE",
     "talk_over": "metrics.turn_taking.responses:TALK_OVER",
     "spurious_speech": "metrics.turn_taking.responses:SPURIOUS",
-    "agent_backchannels": "metrics.turn_taking.responses:BACKCHANNELS",
+    "premature_endpoint": "metrics.turn_taking.endpoints:PREMATURE",
+    "interruption_ignored": "metrics.turn_taking.stop:IGNORED",
+    "false_interruption": "metrics.turn_taking.false_interruptions:FALSE_INTERRUPTION",
+    "answered_backchannel": "metrics.turn_taking.false_interruptions:ANSWERED",
     "stayed_quiet": "metrics.turn_taking.silence:STAYED_QUIET",
+    "barge_in_stop_ms": "metrics.turn_taking.stop:STOP",
+    "interrupted_heard_ms": "metrics.turn_taking.stop:HEARD",
+    "interrupted_generated_ms": "metrics.turn_taking.stop:GENERATED",
     "reprompt_ms": "metrics.turn_taking.silence:REPROMPT",
     "overlap_ms": "metrics.turn_taking.overlap:OVERLAP",
     "agent_over_user_ms": "metrics.turn_taking.overlap:AGENT_OVER_USER",
     "user_over_agent_ms": "metrics.turn_taking.overlap:USER_OVER_AGENT",
+    "agent_backchannels": "metrics.turn_taking.responses:BACKCHANNELS",
 }
 CURVE = "pause_curve/1"
 
