@@ -6,6 +6,7 @@ import io
 import struct
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 import soundfile
@@ -60,6 +61,15 @@ def test_what_was_tampered_with_is_told(tmp_path: Path) -> None:
     assert done.changed == ["turns.csv"]
     assert done.gone == ["dialogues/d0001/reply-9.flac"]
     assert everything(run) == first
+
+
+def test_the_summary_names_the_definitions_that_made_it(tmp_path: Path) -> None:
+    """A run of an older program, scored by this one."""
+    run = recorded(tmp_path)
+    older = {**run.plan.definitions, "gate": "0"}
+    assert older != run.plan.definitions
+    old = RunFolder(run.path, msgspec.structs.replace(run.plan, definitions=older))
+    assert rescore(old).finished.summary.definitions["gate"] == run.plan.definitions["gate"]
 
 
 def test_the_command_says_what_became_of_the_files(tmp_path: Path) -> None:

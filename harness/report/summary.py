@@ -23,7 +23,7 @@ from harness.speech_end_error import bound_ms
 from metrics.outcome import kind_of
 from metrics.result import Failed, Measured, TurnClass, TurnResult, Unavailable, Value
 from metrics.stats import Distribution, summarise
-from metrics.table import METRICS, metric
+from metrics.table import METRICS, definitions, metric
 from metrics.turn_taking.totals import Figure, TurnTaking, session_figures, totals
 from sessions.runs import Load, MergedPart, Plan, Share
 from sessions.speech_end import ANNOTATION
@@ -234,7 +234,8 @@ def summarise_run(
         ),
         flags=_flags(turns),
         remarks=[*_remarks(counted), *_stalled(turns, plan.limits.lateness_ms), *lost.reasons],
-        definitions={**plan.definitions, "statistics": STATISTICS.partition("/")[2]},
+        # Those by which it was measured just now, which a run that is measured again later was not planned with.
+        definitions={**plan.definitions, **definitions(), "statistics": STATISTICS.partition("/")[2]},
         software=plan.software,
         machine_floor=dict(floor),
         spoken=[_spoken(dialogue) for dialogue in dialogues],
