@@ -190,6 +190,27 @@ class Remembering(Protocol):
         ...
 
 
+@runtime_checkable
+class Noticing(Protocol):
+    """A `SpeechModel` that decides itself which of the user's sounds its front takes notice of, and when."""
+
+    async def notice(self) -> bool:
+        """Called for each sound when turn detection has found its beginning: return when the front may act on it.
+
+        False: it never does, neither on its beginning nor on its end.
+        """
+        ...
+
+
+@runtime_checkable
+class Prompting(Protocol):
+    """A `SpeechModel` that may speak without being asked."""
+
+    async def wants_to_speak(self) -> bool:
+        """Return when it does. False: it never will again."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ConnectionFaults:
     """How a server misbehaves towards every connection, for tests of clients.

@@ -95,6 +95,27 @@ class ReplyFile(_File, frozen=True):
     faults: tuple[FaultAt, ...] | UnsetType = UNSET
 
 
+class HearingFile(_File, frozen=True):
+    """Which of the user's sounds it takes notice of, and when, under the server's own turn detection.
+
+    Sounds are counted from 0 as turn detection finds them. delay_ms: from a sound's first audible sample to the word
+    that the user speaks, which stops the reply; None, and where turn detection needs longer: as soon as that knows ·
+    ignores: sounds that it takes up only when its own reply has been heard to its end · deaf_to: sounds that it never
+    hears.
+    """
+
+    delay_ms: Ms | None = None
+    ignores: tuple[Count, ...] = ()
+    deaf_to: tuple[Count, ...] = ()
+
+
+class RepromptFile(_File, frozen=True):
+    """It speaks again unasked, `times` times, where nobody has been heard for `after_ms`: neither the user nor itself."""
+
+    after_ms: Annotated[float, Meta(ge=1, le=3_600_000)]
+    times: Annotated[int, Meta(ge=1, le=1000)] = 1
+
+
 class ConnectionFile(_File, frozen=True):
     """What goes wrong before any turn."""
 
@@ -121,6 +142,8 @@ class BehaviourFile(_File, frozen=True):
     reply: ReplyFile = ReplyFile()
     turns: tuple[ReplyFile, ...] = ()
     after_turns: Literal["repeat_last", "cycle", "reply"] = "repeat_last"
+    hearing: HearingFile | None = None
+    reprompt: RepromptFile | None = None
     connection: ConnectionFile = _GOOD_CONNECTION
 
 
@@ -165,6 +188,8 @@ class Behaviour:
     turns: tuple[ReplyPlan, ...] = ()
     after_turns: str = "repeat_last"
     connection: ConnectionFile = _GOOD_CONNECTION
+    hearing: HearingFile | None = None
+    reprompt: RepromptFile | None = None
 
     def plan(self, index: int) -> ReplyPlan:
         """The reply to the connection's turn number `index`, from 0."""
@@ -193,6 +218,8 @@ _STAND_INS: dict[str, object] = {
     "reply": {},
     "turns": [{}],
     "connection": {},
+    "reprompt": {"after_ms": 1},
+    "after_ms": 1,
     "gaps": [{"before_packet": 0, "ms": 0}],
     "faults": [{"kind": "silent"}],
     "tool_call": {"name": "x"},
@@ -247,7 +274,9 @@ def load_behaviour(name_or_path: str | Path) -> Behaviour:
     file = checked.value
     reply = _over(ReplyPlan(), file.reply)
     turns = tuple(_over(reply, turn) for turn in file.turns)
-    return Behaviour(path.stem, file.description, reply, turns, file.after_turns, file.connection)
+    return Behaviour(
+        path.stem, file.description, reply, turns, file.after_turns, file.connection, file.hearing, file.reprompt
+    )
 
 
 def _check_version(document: yaml_schema.Document) -> None:
@@ -281,4 +310,9 @@ def _contradictions(document: yaml_schema.Document, file: BehaviourFile) -> list
             if fault.kind == "block_loop" and not fault.value:
                 where: tuple[Any, ...] = (*place, "faults", index)
                 found.append(document.mistake(where, "for how long?", "Add: value: MILLISECONDS"))
+    hearing = file.hearing or HearingFile()
+    for index, sound in enumerate(hearing.ignores):
+        if sound in hearing.deaf_to:
+            problem = f"the sound {sound} is never heard"
+            found.append(document.mistake(("hearing", "ignores", index), problem, "Name it in one of the two"))
     return found

@@ -146,7 +146,11 @@ class MetronomeServer:
         """Nothing to load."""
 
     def open(self) -> SpeechModel:
-        return Metronome(self._behaviour, self._clock)
+        if self._behaviour.hearing is None and self._behaviour.reprompt is None:
+            return Metronome(self._behaviour, self._clock)
+        from servers.models.attentive import AttentiveMetronome
+
+        return AttentiveMetronome(self._behaviour, self._clock)
 
     def voice_detector(self) -> VoiceDetector:
         return _LevelDetector(RATE_HZ)

@@ -13,10 +13,11 @@ from clients.wire.openai_realtime import PCM_RATE_HZ
 from clients.wire.openai_realtime_server import Json, Refusal, ResponseFields
 from servers.fronts.openai_realtime.conversation import Item, read_item
 from servers.fronts.openai_realtime.hearing import Hearing, Utterance
+from servers.fronts.openai_realtime.noticing import Attention
 from servers.fronts.openai_realtime.replies import Replies
 from servers.fronts.openai_realtime.session import Session
 from servers.fronts.outbox import Outbox, Send
-from servers.speech_model import ConnectionFaults, Misbehaving, SpeechModelServer
+from servers.speech_model import ConnectionFaults, Misbehaving, Noticing, Prompting, SpeechModelServer
 from servers.write_log import WriteLog
 from sessions.clock import NS_PER_MS, Clock
 from sessions.errors import PeerError, SetupError
@@ -54,7 +55,10 @@ class RealtimeConnection:
         if self._replies.model.rate_hz != PCM_RATE_HZ:
             what = f"the model {model_server.name} speaks at {self._replies.model.rate_hz} Hz"
             raise SetupError(what, f"OpenAI Realtime needs one that speaks at {PCM_RATE_HZ} Hz")
-        self._hearing = Hearing(model_server.voice_detector, self, lambda: self.new_id("item"))
+        model = self._replies.model
+        self._attention = Attention(self, model.notice) if isinstance(model, Noticing) else None
+        self._hearing = Hearing(model_server.voice_detector, self._attention or self, lambda: self.new_id("item"))
+        self._prompting: asyncio.Task[None] | None = None
 
     # ---- the connection's life ---------------------------------------------------------------------------------------
 
@@ -70,6 +74,8 @@ class RealtimeConnection:
         await self._hearing.detect(self._session.turn_detection)
         if faults.ping_interval_ms:
             self._pings = asyncio.create_task(self._ping(), name="pings")
+        if isinstance(self._replies.model, Prompting):
+            self._prompting = asyncio.create_task(self._prompt(self._replies.model), name="prompting")
 
     async def on_message(self, text: str, t_ns: int) -> None:
         """One text message that arrived at `t_ns`. Whatever is wrong with it is answered; the session lives on."""
@@ -88,10 +94,14 @@ class RealtimeConnection:
 
     async def on_disconnect(self) -> None:
         """The client is gone: stop all work for it."""
-        if self._pings is not None:
-            self._pings.cancel()
-            await asyncio.wait({self._pings})
+        tasks = {task for task in (self._pings, self._prompting) if task is not None}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
         await self._hearing.aclose()
+        if self._attention is not None:
+            await self._attention.aclose()
         await self._replies.aclose()
 
     # ---- what replies and pings write with ---------------------------------------------------------------------------
@@ -135,6 +145,12 @@ class RealtimeConnection:
             await self._replies.respond(self._session, ResponseFields(), ended_ns)
         except PeerError as problem:
             await self.post(wire.error(problem))
+
+    async def _prompt(self, model: Prompting) -> None:
+        """Whenever the model wants to speak unasked, it does, unless it is speaking anyway."""
+        while await model.wants_to_speak():
+            if self._replies.current is None:
+                await self._replies.respond(self._session, ResponseFields(), self._clock.now_ns())
 
     # ---- client messages ---------------------------------------------------------------------------------------------
 
