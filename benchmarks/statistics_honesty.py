@@ -11,7 +11,7 @@ Queues: against servers of k places and fixed service time, on the virtual clock
 for the most sessions that hold finds k ± 1; and an open loop tells what its callers wait, dialogue by dialogue, where a
 closed loop of k sessions shows the bare service time.
 
-Run: python -m benchmarks.statistics_honesty (about 4 minutes; exit 1 where a goal is missed)
+Run: python -m benchmarks.statistics_honesty (2 to 4 minutes; exit 1 where a goal is missed)
 """
 
 from __future__ import annotations
@@ -192,6 +192,7 @@ def _queues(place: Path) -> bool:
     return met
 
 
+@click.command()
 def main() -> None:
     """Print every figure, and whether the goals are met."""
     low, high = COVERAGE_PERCENT

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
+from harness.cli.measure import measure
 from sessions.errors import BadFile, SetupError
 from sessions.runs import JournalLine, Limits, Plan, RunFolder, write_atomic
+from sessions.secrets import Secrets
 
 
 def plan() -> Plan:
@@ -98,3 +101,22 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
         write_atomic(file, "new")
     assert file.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]
+
+
+@pytest.mark.parametrize(
+    ("file", "says"),
+    [
+        ("plan.json", "already holds a run. Choose another --out, or go on with it: --resume"),
+        ("levels.json", "already holds levels. Choose another --out"),
+        ("interleave.json", "already holds two runs. "),
+        ("trials.json", "already holds trials. "),
+    ],
+)
+def test_a_folder_holds_one_thing(tmp_path: Path, file: str, says: str) -> None:
+    """Neither a run, nor levels, nor several runs begin in a folder that holds any of them."""
+    (tmp_path / file).write_text("{}")
+    asked = ["ws://127.0.0.1:1", "--script", "facts", "--out", str(tmp_path)]
+    for more in ([], ["--sweep", "1,2"], ["--trials", "2"], ["--interleave", "ws://127.0.0.1:2"]):
+        ran = CliRunner().invoke(measure, [*asked, *more], obj=Secrets(), standalone_mode=False)
+        assert isinstance(ran.exception, SetupError) and says in str(ran.exception), (more, ran.exception)
+    assert [path.name for path in tmp_path.iterdir()] == [file]

@@ -33,8 +33,9 @@ def measure_interleaved(
     secrets: Secrets, targets: Sequence[str], options: dict[str, Any], resume: Path | None, as_json: bool
 ) -> int:
     """Perform both, print the comparison. The command's exit code."""
+    from harness.runs.places import INTERLEAVE
     from harness.runs.run import Access
-    from harness.several.begin import INTERLEAVE, taken_back
+    from harness.several.begin import taken_back
     from harness.several.interleave import perform_pair
 
     if resume is not None:
@@ -57,7 +58,7 @@ _Begun = tuple["Pair", "dict[Name, str]", "dict[Name, tuple[dict[str, str], str]
 
 
 def _begin(secrets: Secrets, targets: Sequence[str], both: dict[Name, dict[str, Any]]) -> _Begun:
-    from harness.runs.measuring import default_place
+    from harness.runs.places import default_place
     from harness.several.interleave import begin_pair
 
     addresses = dict(zip(both, targets, strict=True))

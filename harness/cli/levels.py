@@ -28,7 +28,7 @@ def measure_levels(secrets: Secrets, ask: Ask, access: Access, options: dict[str
     from harness.compare.slo import parse_slo
     from harness.load.descriptors import room_for
     from harness.load.levels import Ladder
-    from harness.runs.measuring import default_place
+    from harness.runs.places import default_place, must_be_free
     from sessions.runs import Load
 
     more = {**pauses_of(options), **lasting_of(options)}
@@ -37,8 +37,7 @@ def measure_levels(secrets: Secrets, ask: Ask, access: Access, options: dict[str
     most = options["max_sessions"] or SEARCH_MOST
     room_for(max(levels, default=most))
     place = options["out"] or default_place("sweep" if levels else "search")
-    if (place / "levels.json").exists():
-        raise SetupError(f"{place} already holds levels", "Choose another --out")
+    must_be_free(place)
 
     def hold(sessions: int) -> FinishedRun | None:
         level = _at_level(ask, Load(sessions=sessions, ramp_s=options["ramp"] or 0.0, **more))

@@ -25,7 +25,8 @@ def merge(runs: tuple[Path, ...], out: Path | None, as_json: bool) -> int:
     Exit code: 0 merged, 1 no turn was completed, 2 the runs cannot be merged.
     """
     from harness.report.wording import plural
-    from harness.runs.measuring import default_place, tell_run
+    from harness.runs.measuring import tell_run
+    from harness.runs.places import default_place
     from harness.workers.merge import merge as put_together
     from harness.workers.merge import named
 

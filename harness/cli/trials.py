@@ -24,8 +24,8 @@ def measure_trials(
 
     ask: None to go on with those in `place`, else `trials` of it are begun there.
     """
-    from harness.runs.measuring import default_place
-    from harness.several.begin import TRIALS, taken_back
+    from harness.runs.places import TRIALS, default_place
+    from harness.several.begin import taken_back
     from harness.several.trials import begin_trials, open_trials
 
     place = place or default_place("trials")

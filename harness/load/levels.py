@@ -14,6 +14,7 @@ from harness.report.summary import SpeechEndBound, Summary
 from harness.report.wording import plural
 from harness.results.dialogue_result import DialogueResult
 from harness.results.finish import FinishedRun
+from harness.runs.places import LEVELS
 from metrics.result import Value
 from sessions.errors import SetupError
 from sessions.runs import disk_errors, write_atomic
@@ -125,7 +126,7 @@ class Ladder:
     def _keep(self, highest: int | None, *, stopped: bool = False) -> Levels:
         found = Levels(self._target, [slo.text for slo in self._slos], self._levels, highest, stopped)
         with disk_errors(self._place):
-            write_atomic(self._place / "levels.json", msgspec.json.format(msgspec.json.encode(found), indent=2))
+            write_atomic(self._place / LEVELS, msgspec.json.format(msgspec.json.encode(found), indent=2))
         return found
 
 

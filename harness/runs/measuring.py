@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 import socket
 import sys
 from collections.abc import Coroutine
@@ -22,38 +21,27 @@ from harness.network.reflecting import reflecting
 from harness.runs.clock_checks import ClockChecks
 from harness.runs.floor import timing_floor
 from harness.runs.loop import run_timed, until_stopped
-from harness.runs.planning import Ask, free_space, make_plan, planned, store_clips
+from harness.runs.places import default_place, must_be_free
+from harness.runs.planning import Ask, make_plan, planned, store_clips
 from harness.runs.progress import Progress
 from harness.runs.remaining import remaining
 from harness.runs.run import Access, perform_run
 from harness.workers.crew import Crew
-from sessions.clock import Clock, MonotonicClock, TimerWheel, process_cpu_ns, wall_time
+from sessions.clock import Clock, MonotonicClock, TimerWheel, process_cpu_ns
 from sessions.runs import Load, RunFolder
 from sessions.secrets import Secrets
-
-_ROOM_BYTES = 1024 * 1024
 
 
 def begin_run(ask: Ask, secrets: Secrets, out: Path | None, kind: str) -> RunFolder:
     """Make the run folder with its plan and the user's audio."""
     address_of(ask.target)  # before anything is made, or this machine's floor is taken
     path = out or default_place(kind)
-    free_space(path, _ROOM_BYTES)
+    must_be_free(path)
     floor = run_timed(timing_floor(TimerWheel(MonotonicClock())))
     plan = make_plan(ask, secrets, floor)
     run = RunFolder.create(path, plan)
     store_clips(run, ask.scripts)
     return run
-
-
-def default_place(kind: str) -> Path:
-    """A name by the wall clock that nobody has: two runs may begin in one second."""
-    path = Path("runs") / f"{re.sub(r'[:.+].*$', '', wall_time().replace(':', '-'))}-{kind}"
-    place, number = path, 1
-    while any((place / name).exists() for name in ("plan.json", "levels.json", "interleave.json", "trials.json")):
-        number += 1
-        place = path.with_name(f"{path.name}-{number}")
-    return place
 
 
 def measure_run(

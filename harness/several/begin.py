@@ -11,16 +11,12 @@ import click
 from clients.transports.websocket import address_of
 from harness.runs.floor import timing_floor
 from harness.runs.loop import run_timed
-from harness.runs.planning import Ask, free_space, make_plan, store_clips
+from harness.runs.places import must_be_free
+from harness.runs.planning import Ask, make_plan, store_clips
 from sessions.clock import MonotonicClock, TimerWheel
-from sessions.errors import DuologueError, SetupError
+from sessions.errors import DuologueError
 from sessions.runs import Plan, RunFolder
 from sessions.secrets import Secrets
-
-INTERLEAVE, TRIALS = "interleave.json", "trials.json"
-HOLDS = {"plan.json": "a run", "levels.json": "levels", INTERLEAVE: "two runs", TRIALS: "trials"}
-"""By file, what a folder with it holds."""
-_ROOM_BYTES = 1024 * 1024
 
 
 def begin_runs(
@@ -36,12 +32,7 @@ def begin_runs(
     """
     for ask in asks:
         address_of(ask.target)
-    for file, what in HOLDS.items():
-        if (place / file).exists():
-            raise SetupError(
-                f"{place} already holds {what}", f"Choose another --out, or go on with it: --resume {place}"
-            )
-    free_space(place, _ROOM_BYTES * len(asks))
+    must_be_free(place, len(asks))
     floor = run_timed(timing_floor(TimerWheel(MonotonicClock())))
     plans = [make_plan(ask, secrets, floor) for ask in asks]
     check(plans)

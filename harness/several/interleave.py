@@ -14,10 +14,11 @@ from harness.compare.fit import judged_fit
 from harness.load.drive import drive
 from harness.runs.clock_checks import ClockChecks
 from harness.runs.loop import run_timed, until_stopped
+from harness.runs.places import INTERLEAVE
 from harness.runs.planning import Ask, Slot, schedule
 from harness.runs.progress import Progress
 from harness.runs.run import Access, Connect, Watcher, performing
-from harness.several.begin import INTERLEAVE, begin_runs
+from harness.several.begin import begin_runs
 from harness.several.order import NAMES, Name, alternation
 from sessions.clock import Clock, MonotonicClock, TimerWheel
 from sessions.errors import BadFile

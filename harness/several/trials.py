@@ -11,10 +11,11 @@ from harness.compare.compare import usual_metrics
 from harness.compare.side import Side, side_of, values_of
 from harness.results.finish import FinishedRun, finish_run
 from harness.runs.measuring import perform
+from harness.runs.places import TRIALS
 from harness.runs.planning import Ask
 from harness.runs.remaining import remaining
 from harness.runs.run import Access
-from harness.several.begin import TRIALS, begin_runs
+from harness.several.begin import begin_runs
 from metrics.table import metric
 from metrics.trials import Spoken, TrialSpread, spread_of_trials
 from sessions.errors import BadFile
