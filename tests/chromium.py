@@ -28,11 +28,29 @@ FLAGS = (
     "--no-first-run",
     "--no-default-browser-check",
     "--mute-audio",
+    "--force-prefers-reduced-motion",  # what scrolls smoothly is not yet where it will be clicked
     "--autoplay-policy=no-user-gesture-required",
     "--remote-debugging-port=0",
     "--window-size=1200,900",
 )
 _KEYS = {" ": ("Space", 32), "ArrowLeft": ("ArrowLeft", 37), "ArrowRight": ("ArrowRight", 39), "Home": ("Home", 36)}
+
+# Where an element is, once it is in view and has not moved from one frame to the next.
+_SETTLED = """async (selector) => {
+  const node = document.querySelector(selector);
+  const frame = () => new Promise((done) => requestAnimationFrame(done));
+  const place = () => {
+    const { left, top, width, height } = node.getBoundingClientRect();
+    return { left, top, width, height };
+  };
+  for (let before = null; ; ) {
+    node.scrollIntoView({ block: "center", behavior: "instant" });
+    await frame();
+    const now = place();
+    if (before && JSON.stringify(before) === JSON.stringify(now)) return now;
+    before = now;
+  }
+}"""
 
 
 def executable() -> str:
@@ -114,12 +132,7 @@ class Page:
 
     async def click(self, selector: str, along: float = 0.5) -> None:
         """Press the mouse on an element's middle. along: where across it, 0 left, 1 right."""
-        box = await self.run(
-            f"(() => {{ const node = document.querySelector({json.dumps(selector)});"
-            " node.scrollIntoView({ block: 'center', behavior: 'instant' });"
-            " const { left, top, width, height } = node.getBoundingClientRect();"
-            " return { left, top, width, height }; })()"
-        )
+        box = await self.run(f"({_SETTLED})({json.dumps(selector)})")
         x, y = box["left"] + along * box["width"], box["top"] + box["height"] / 2
         for kind in ("mousePressed", "mouseReleased"):
             await self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)

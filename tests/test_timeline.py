@@ -97,6 +97,8 @@ def test_a_waterfall_passes_over_what_is_missing_or_out_of_order() -> None:
     assert [(part.name, part.start_ns, part.end_ns) for part in early] == [("silence_padding", 100, 400)]
     assert waterfall(with_instants(speech_end=100, first_audible=90)) == []
     assert waterfall(with_instants(speech_end=100)) == []
+    cough = msgspec.structs.replace(with_instants(speech_end=0, first_audible=400), expects_reply=False)
+    assert waterfall(cough) == [], "what is not to be answered has no latency"
 
 
 @given(

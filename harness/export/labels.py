@@ -98,7 +98,7 @@ def _events(dialogue: DialogueResult) -> Iterator[Label]:
 def _latencies(dialogue: DialogueResult) -> Iterator[Label]:
     for turn in dialogue.turns:
         end_ns, heard_ns = turn.instants_ns.get("speech_end"), turn.instants_ns.get("first_audible")
-        if end_ns is not None and heard_ns is not None:
+        if turn.expects_reply and end_ns is not None and heard_ns is not None:
             text = f"voice-to-voice {number((heard_ns - end_ns) / NS_PER_MS)} ms"
             yield Label(min(end_ns, heard_ns), max(end_ns, heard_ns), _of(turn.turn, text))
 

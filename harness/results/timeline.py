@@ -72,12 +72,12 @@ PARTS = {
 def waterfall(turn: TurnResult) -> list[Part]:
     """The parts of the turn's voice-to-voice latency, which add up to it exactly.
 
-    Empty where nothing was audible, or before the user had finished. An instant that is missing or out of order leaves
-    its part to the next one.
+    Empty where no reply was expected, nothing was audible, or it was before the user had finished. An instant that is
+    missing or out of order leaves its part to the next one.
     """
     at_ns = turn.instants_ns
     end_ns, heard_ns = at_ns.get("speech_end"), at_ns.get("first_audible")
-    if end_ns is None or heard_ns is None or heard_ns <= end_ns:
+    if not turn.expects_reply or end_ns is None or heard_ns is None or heard_ns <= end_ns:
         return []
     parts, from_ns = [], end_ns
     for name, instants in PARTS.items():

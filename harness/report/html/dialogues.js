@@ -21,7 +21,8 @@ function waterfall(turn, longestMs) {
     from += ms;
     return svg("rect", { class: "part " + name, x: x + "%", width: width + "%", y: 0, height: 6 });
   });
-  const text = turn.parts.map(([name, ms]) => data.parts[name] + " " + figure(ms)).join(" + ") + " = " + figure(from) + " ms";
+  const told = turn.parts.filter(([, ms]) => ms > 0).map(([name, ms]) => data.parts[name] + " " + figure(ms));
+  const text = told.join(" + ") + " = " + figure(from) + " ms";
   return el("div", { class: "waterfall" }, [svg("svg", { width: "100%", height: 6, "aria-hidden": "true" }, bars), el("span", { class: "soft" }, text)]);
 }
 

@@ -89,7 +89,7 @@ function stretchNodes(dialogue, x) {
 // The parts of voice-to-voice stand in a bar between the lanes; they add up to it.
 function latencyNodes(turn, x) {
   const [end, heard] = [at(turn, "speech_end"), at(turn, "first_audible")];
-  if (end === null || heard === null) return [];
+  if (end === null || heard === null || number(turn, "voice_to_voice_ms") === null) return [];
   const [left, right] = [Math.min(x(end), x(heard)), Math.max(x(end), x(heard))];
   const nodes = [
     svg("rect", { class: "span", x: left, width: Math.max(right - left, 1), y: TOP, height: BOTTOM - TOP }),
