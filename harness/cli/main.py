@@ -19,6 +19,7 @@ from sessions.secrets import Secrets
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("harness.cli.demo:demo", "Start the embedded server and measure it: no key, no GPU."),
     "measure": ("harness.cli.measure:measure", "Measure a live server over whole spoken dialogues."),
+    "talk": ("harness.cli.talk:talk", "Hold scripted dialogues in full duplex: barge-in, pauses, noise."),
     "replay": ("harness.cli.replay:replay", "Say a recorded run again to a server, and compare."),
     "calibrate": ("harness.cli.calibrate:calibrate", "How true figures are on this machine."),
     "serve": ("harness.cli.serve:serve", "Serve the embedded cascade, the metronome or a recording."),

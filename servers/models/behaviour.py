@@ -110,7 +110,7 @@ class HearingFile(_File, frozen=True):
 
 
 class RepromptFile(_File, frozen=True):
-    """It speaks again unasked, `times` times, where nobody has been heard for `after_ms`: neither the user nor itself."""
+    """It speaks again unasked, `times` times, where neither the user nor itself was heard for `after_ms`."""
 
     after_ms: Annotated[float, Meta(ge=1, le=3_600_000)]
     times: Annotated[int, Meta(ge=1, le=1000)] = 1
