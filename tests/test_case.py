@@ -16,12 +16,13 @@ from click.testing import CliRunner
 from harness.case.masking import Masking
 from harness.case.pack import pack_case
 from harness.cli.case import case as case_command
+from harness.export.formats import export_run
 from harness.results.finish import finish_dialogues
 from harness.runs.planning import Ask, make_plan, store_clips
 from harness.runs.run import Access, Watcher, perform_run
 from metrics.result import Value
 from sessions.clock import TimerWheel
-from sessions.errors import SetupError
+from sessions.errors import BadAudio, SetupError
 from sessions.runs import Plan, RunFolder
 from sessions.scripts import script_from_audio
 from sessions.secrets import Secrets
@@ -235,6 +236,15 @@ def test_the_same_turn_gives_the_same_bytes_where_it_is_asked(tmp_path: Path) ->
     assert ran.exit_code == 0 and ran.output == f"{out}\n"
     assert pack_case(run, "d0001:1").read_bytes() == out.read_bytes()
     assert (run.path / "cases" / "d0001-turn-1.zip").exists()
+
+
+def test_a_broken_recording_is_told_with_the_mend(tmp_path: Path) -> None:
+    run = recorded(tmp_path)
+    finish_dialogues(run)
+    (run.dialogue("d0001") / "recording.flac").write_bytes(b"no flac")
+    for pack in (lambda: pack_case(run, "d0001/1"), lambda: export_run(run, "elan")):
+        with pytest.raises(BadAudio, match=r"recording.flac: [^.]+\. Make it again: duologue rescore"):
+            pack()
 
 
 @pytest.mark.parametrize(

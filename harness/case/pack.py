@@ -15,7 +15,7 @@ from harness.case.messages import message_lines
 from harness.case.story import case_fields, page, plan_excerpt
 from harness.case.turn import Case, find_case
 from sessions.clock import NS_PER_S
-from sessions.errors import SetupError
+from sessions.errors import BadAudio, SetupError
 from sessions.events import encode_log
 from sessions.runs import RunFolder, disk_errors, write_atomic
 
@@ -62,13 +62,18 @@ def _lanes(case: Case) -> bytes | None:
     ready_ns = case.dialogue.ready_ns
     if ready_ns is None or not case.dialogue.recording or not case.result.instants_ns:
         return None
-    with soundfile.SoundFile(str(case.run.path / case.dialogue.recording)) as file:
-        first, end = (
-            min(max(0, (t_ns - ready_ns) * file.samplerate // NS_PER_S), file.frames)
-            for t_ns in (case.from_ns, case.until_ns)
-        )
-        file.seek(first)
-        samples, rate_hz = file.read(end - first, dtype="int16", always_2d=True), file.samplerate
+    path = case.run.path / case.dialogue.recording
+    try:
+        with soundfile.SoundFile(str(path)) as file:
+            first, end = (
+                min(max(0, (t_ns - ready_ns) * file.samplerate // NS_PER_S), file.frames)
+                for t_ns in (case.from_ns, case.until_ns)
+            )
+            file.seek(first)
+            samples, rate_hz = file.read(end - first, dtype="int16", always_2d=True), file.samplerate
+    except soundfile.LibsndfileError as error:
+        mend = f"Make it again: duologue rescore {case.run.path}"
+        raise BadAudio(f"cannot use {path}: {error.error_string.strip().rstrip('.')}", mend) from error
     out = io.BytesIO()
     soundfile.write(out, samples, rate_hz, format="FLAC", subtype="PCM_16")
     return out.getvalue()

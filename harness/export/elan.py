@@ -107,7 +107,8 @@ def _wav(path: Path) -> bytes:
     try:
         samples, rate_hz = soundfile.read(str(path), dtype="int16", always_2d=True)
     except soundfile.LibsndfileError as error:
-        raise BadAudio(f"cannot use {path}: {error.error_string}", "Make it again: duologue rescore RUN") from error
+        why = error.error_string.strip().rstrip(".")
+        raise BadAudio(f"cannot use {path}: {why}", "Make it again: duologue rescore RUN") from error
     out = io.BytesIO()
     soundfile.write(out, samples, rate_hz, format="WAV", subtype="PCM_16")
     return out.getvalue()
