@@ -52,6 +52,7 @@ _CLOSE_S = 2
 _HEADER_END = b"\r\n\r\n"
 _KEYS_BYTES = 4 * 256
 """Masking keys are drawn from the system so many bytes at a time."""
+_OPEN = State.OPEN  # looked up once: it is asked for with every frame
 _WHOLE_TEXT, _WHOLE_BINARY = 0x81, 0x82
 """First byte of a frame that is a whole message (RFC 6455 §5.2)."""
 _PING = 0x89
@@ -93,7 +94,7 @@ class StampingConnection(ClientConnection):
             self.flooded = True
             self.transport.abort()
             return
-        if self._head is None and not self._parts and self._bytes.all_consumed and self.protocol.state is State.OPEN:
+        if self._head is None and not self._parts and self._bytes.all_consumed and self.protocol.state is _OPEN:
             data = self._take_whole_messages(data)
             if not data:
                 return
@@ -263,7 +264,7 @@ class WebSocketTransport:
 
     def send_now(self, payload: bytes) -> int | None:
         ws = self._ws
-        if ws.protocol.state is not State.OPEN or ws.transport.is_closing():
+        if ws.protocol.state is not _OPEN or ws.transport.is_closing():
             return None
         ws.write_text(payload)
         return self._clock.now_ns()
@@ -304,7 +305,7 @@ class WebSocketTransport:
 
     def ping(self, payload: bytes) -> int | None:
         ws = self._ws
-        if ws.protocol.state is not State.OPEN or ws.transport.is_closing():
+        if ws.protocol.state is not _OPEN or ws.transport.is_closing():
             return None
         return ws.write_ping(payload)
 

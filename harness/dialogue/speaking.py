@@ -79,19 +79,18 @@ class Mouth:
         messages = deque(dialect.end_of_turn(index) if turn.expects_reply else dialect.clear(index))
         is_free = not turn.expects_reply or turn.kind == "interruption"
         sent = 0
-
-        def due_ns() -> int:
-            return start_ns + samples_to_ns(frames[sent].first_sample + frames[sent].samples, rate_hz)
+        due_ns = start_ns + samples_to_ns(frames[0].samples, rate_hz)
 
         def step() -> int | None:
-            nonlocal sent
+            nonlocal sent, due_ns
             link.check()
             frame = frames[sent]
-            if not link.send_frame(frame.payload, due_ns(), index, frame.first_sample, frame.samples):
+            if not link.send_frame(frame.payload, due_ns, index, frame.first_sample, frame.samples):
                 return None
             sent += 1
             if sent < len(frames):
-                return due_ns()
+                due_ns = start_ns + samples_to_ns(frames[sent].first_sample + frames[sent].samples, rate_hz)
+                return due_ns
             self._interrupter.spoken()
             while messages and (is_free or self._starts.others_are_over(index)):
                 if not link.write_now(messages[0], index):
@@ -101,7 +100,7 @@ class Mouth:
             return None
 
         link.check()
-        await link.clock.run_steps(due_ns(), step)
+        await link.clock.run_steps(due_ns, step)
         if sent < len(frames):  # the connection is not open any more: this tells why
             await link.send(frames[sent].payload.decode())
         if messages and not is_free:
