@@ -8,6 +8,7 @@ from pathlib import Path
 from harness.runs.planning import free_space
 from sessions.clock import wall_time
 from sessions.errors import SetupError
+from sessions.runs import disk_errors
 
 LEVELS, INTERLEAVE, TRIALS = "levels.json", "interleave.json", "trials.json"
 _HOLDS = {"plan.json": "a run", LEVELS: "levels", INTERLEAVE: "two runs", TRIALS: "trials"}
@@ -34,4 +35,5 @@ def must_be_free(place: Path, runs: int = 1) -> None:
 
 
 def _held(place: Path) -> str:
-    return next((file for file in _HOLDS if (place / file).exists()), "")
+    with disk_errors(place):
+        return next((file for file in _HOLDS if (place / file).exists()), "")
