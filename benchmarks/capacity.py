@@ -12,8 +12,8 @@ each a process of its own, in alternation at every level, against one cheap serv
 
 Clients and server share the cores of this machine: with two cores, two workers and the server are more than it has.
 
-    python -m benchmarks.capacity            about 15 minutes; a quiet machine with at least 2 cores
-    python -m benchmarks.capacity --quick    about 5 minutes
+    python -m benchmarks.capacity            about half an hour; a quiet machine with at least 2 cores
+    python -m benchmarks.capacity --quick    about 9 minutes
 """
 
 from __future__ import annotations
@@ -134,6 +134,8 @@ def climb(arms: list[str], path: str, levels: tuple[int, ...], seconds: float) -
 def _row(arm: str, streams: int, found: Window | None, held: bool) -> str:
     if found is None:
         return f"  {arm:<12}{streams:>7}   did not come to an end"
+    if not found.sent:
+        return f"  {arm:<12}{streams:>7}   no frame that was due left"
     share = found.sent / found.expected
     return (
         f"  {arm:<12}{streams:>7}{found.late_p50_ms:>10.2f}{found.late_p99_ms:>10.2f}{found.late_max_ms:>10.2f}"
