@@ -5,9 +5,9 @@ freedom), holds what a single run cannot show: what changes from one start to th
 
 Whether trials differ more than the dialogues within them do is judged by the test of W. H. Kruskal and W. A. Wallis,
 "Use of Ranks in One-Criterion Variance Analysis", Journal of the American Statistical Association 47 (1952): the
-variance of ranks between trials. A dialogue counts once, by the median of its values, ranked among the dialogues of its script.
-How often chance makes that variance as large is counted over seeded rearrangements of the dialogues of each script
-among the trials, which asks nothing of how values are distributed.
+variance of ranks between trials. A dialogue counts once, by the median of its values, ranked among the dialogues of
+its script. How often chance makes that variance as large is counted over seeded rearrangements of the dialogues of each
+script among the trials, which asks nothing of how values are distributed.
 """
 
 from __future__ import annotations
