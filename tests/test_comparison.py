@@ -225,6 +225,8 @@ def test_a_run_does_not_differ_from_itself() -> None:
             "pacing: A has frames of 20 ms at 24000 Hz, B has frames of 20 ms at 16000",
         ),
         ("pacing", with_turn(gap_ms=900.0), "pacing: A has turns 300 ms after reply, 300 ms after reply"),
+        ("pacing", with_turn(at_ms=5000.0), "pacing: A has turns 300 ms after reply, 300 ms after reply"),
+        ("pacing", with_turn(kind="overlap"), "pacing: A has turns 300 ms after reply, 300 ms after reply"),
     ],
 )
 def test_what_is_refused_and_allowed_by_name(field: str, other: Plan, told: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from harness.report.share_wording import shard_text
+from harness.report.wording import start_of
 from sessions.errors import SetupError
 from sessions.runs import Plan, PlannedScript, PlannedTurn, Share
 
@@ -119,7 +120,7 @@ def _end(turn: PlannedTurn) -> str:
 
 
 def _pacing(a: Plan, b: Plan) -> Told | None:
-    """Frame length and rate; and of scripts that both have, the pauses before the user's turns."""
+    """Frame length and rate; and of scripts that both have, when the user's turns start, and as what."""
     if (a.frame_ms, a.rate_hz) != (b.frame_ms, b.rate_hz):
         return _frames(a), _frames(b)
     pauses_a, pauses_b = ({_clips(script): _pauses(script) for script in plan.scripts} for plan in (a, b))
@@ -134,7 +135,7 @@ def _frames(plan: Plan) -> str:
 
 
 def _pauses(script: PlannedScript) -> str:
-    return "turns " + ", ".join(f"{turn.gap_ms:g} ms after {turn.start_after}" for turn in script.turns)
+    return "turns " + ", ".join(start_of(turn) for turn in script.turns)
 
 
 def _vad(plan: Plan) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from metrics.stats import Distribution
+from sessions.runs import PlannedTurn
 
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -275,3 +276,11 @@ def speech_end_bound(method: str, bound: SpeechEndError | None) -> str:
         return f"speech end by {method}: its own error was not measured"
     p50, p95 = number(bound.p50_ms), number(bound.p95_ms)
     return f"speech end by {method}: itself off by p50 {p50}, p95 {p95} ms (built-in marked audio)"
+
+
+def start_of(turn: PlannedTurn) -> str:
+    """When a turn starts, and as what: "300 ms after reply", "interruption 900 ms after onset", "at 12000 ms"."""
+    kind = "" if turn.kind == "speech" else f"{turn.kind} "
+    if turn.at_ms is not None:
+        return f"{kind}at {turn.at_ms:g} ms"
+    return f"{kind}{turn.gap_ms:g} ms after {turn.start_after}"

@@ -11,7 +11,7 @@ from harness.report.html.markup import Markup, join, tag
 from harness.report.load_wording import load_arguments, load_lines
 from harness.report.share_wording import share_arguments, share_lines
 from harness.report.summary import Summary
-from harness.report.wording import DASH, INSTANTS, describe_class, plural, words_for
+from harness.report.wording import DASH, INSTANTS, describe_class, plural, start_of, words_for
 from sessions.runs import Plan
 from sessions.scripts import RATE_HZ, library
 from sessions.speech_end import SILERO_1
@@ -181,7 +181,7 @@ def _scripts(plan: Plan) -> Iterable[Markup]:
                 tag("td", turn.text or DASH, dir="auto"),
                 tag("td", f"{turn.samples / RATE_HZ:.2f} s", class_="num"),
                 tag("td", f"{(turn.last_sample + 1) / RATE_HZ:.3f} s", class_="num"),
-                tag("td", f"{turn.gap_ms:g} ms after {turn.start_after}", class_="num"),
+                tag("td", start_of(turn), class_="num"),
                 tag("td", tag("code", turn.audio[:12])),
             )
             for index, turn in enumerate(script.turns, 1)
