@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import click
 
 from harness import exits
 from harness.cli.asking import ask_of, resumed, secrets_of
+from harness.cli.dialogue_options import limit_options, session_options
 from harness.cli.load_options import load_of, load_options
 from harness.cli.perturb_option import perturb_option
 from harness.cli.resuming import refuse_changes
@@ -19,18 +19,6 @@ from harness.cli.sharing import check_sharing, shard_of, sharing_options
 from sessions.errors import DuologueError, SetupError
 from sessions.secrets import Secrets
 
-
-class _Limit(click.FloatRange):
-    """A positive number that is one."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        number: float = super().convert(value, param, ctx)
-        if math.isnan(number):
-            self.fail(f"{value} is not a number.", param, ctx)
-        return number
-
-
-LIMIT = _Limit(0, 1e6, min_open=True)
 _MAY_COME_WITH_RESUME = frozenset({"headers", "api_key_env", "no_calibration", "prometheus", "beside"})
 
 _EXAMPLES = """
@@ -63,24 +51,7 @@ Examples:
     show_default=True,
     help="Who ends the user's turn: this client (commit), or the server's voice detection.",
 )
-@click.option(
-    "--vad", "vad", multiple=True, metavar="NAME=NUMBER", help="A setting of server_vad, as silence_duration_ms=300."
-)
-@click.option(
-    "--speech-end",
-    type=click.Choice(["energy-1", "silero"]),
-    default="energy-1",
-    show_default=True,
-    help="How to find the end of speech that nobody annotated.",
-)
-@click.option("--voice", default="", help="The server's voice.")
-@click.option(
-    "--transcribe", default="", metavar="MODEL", help="Ask the server for a transcript of the user, by this model."
-)
-@click.option(
-    "--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="Sent at connect; never written down."
-)
-@click.option("--api-key-env", default="", metavar="NAME", help="Environment variable that holds the key.")
+@session_options
 @perturb_option
 @load_options
 @sharing_options
@@ -98,23 +69,7 @@ Examples:
     help="Show each turn beside that of a recorded run, as of the one that `duologue serve --replay` serves.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder  [default: runs/<now>-measure]")
-@click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with a run that was interrupted.")
-@click.option(
-    "--limit-lateness", type=LIMIT, default=20.0, show_default=True, metavar="MS", help="Above it a turn is invalid."
-)
-@click.option("--limit-reply", type=LIMIT, default=120.0, show_default=True, metavar="S", help="A whole reply.")
-@click.option("--limit-idle", type=LIMIT, default=45.0, show_default=True, metavar="S", help="Without any message.")
-@click.option("--limit-connect", type=LIMIT, default=15.0, show_default=True, metavar="S", help="Connection, set-up.")
-@click.option(
-    "--limit-bytes",
-    type=click.IntRange(10_000),
-    default=256 * 2**20,
-    show_default=True,
-    metavar="N",
-    help="Received per dialogue.",
-)
-@click.option("--no-calibration", is_flag=True, help="Leave out the checks of this machine's clock, 4 s each.")
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
+@limit_options
 @click.pass_obj
 def measure(secrets: Secrets, /, targets: tuple[str, ...], resume: Path | None, as_json: bool, **options: Any) -> int:
     """Speak whole dialogues to the server at TARGET in real time and measure every turn.

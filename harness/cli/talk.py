@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from harness.cli.asking import ask_of, resumed, secrets_of
-from harness.cli.measure import LIMIT
+from harness.cli.dialogue_options import limit_options, session_options
 from harness.cli.perturb_option import perturb_option
 from harness.cli.resuming import refuse_changes
 from sessions.errors import DuologueError
@@ -42,43 +42,10 @@ Examples:
     show_default=True,
     help="Who ends the user's turn: the server's voice detection, or this client (commit).",
 )
-@click.option(
-    "--vad", "vad", multiple=True, metavar="NAME=NUMBER", help="A setting of server_vad, as silence_duration_ms=300."
-)
-@click.option(
-    "--speech-end",
-    type=click.Choice(["energy-1", "silero"]),
-    default="energy-1",
-    show_default=True,
-    help="How to find the end of speech that nobody annotated.",
-)
-@click.option("--voice", default="", help="The server's voice.")
-@click.option(
-    "--transcribe", default="", metavar="MODEL", help="Ask the server for a transcript of the user, by this model."
-)
-@click.option(
-    "--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="Sent at connect; never written down."
-)
-@click.option("--api-key-env", default="", metavar="NAME", help="Environment variable that holds the key.")
+@session_options
 @perturb_option
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder  [default: runs/<now>-talk]")
-@click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with a run that was interrupted.")
-@click.option(
-    "--limit-lateness", type=LIMIT, default=20.0, show_default=True, metavar="MS", help="Above it a turn is invalid."
-)
-@click.option("--limit-reply", type=LIMIT, default=120.0, show_default=True, metavar="S", help="A whole reply.")
-@click.option("--limit-idle", type=LIMIT, default=45.0, show_default=True, metavar="S", help="Without any message.")
-@click.option("--limit-connect", type=LIMIT, default=15.0, show_default=True, metavar="S", help="Connection, set-up.")
-@click.option(
-    "--limit-bytes",
-    type=click.IntRange(10_000),
-    default=256 * 2**20,
-    show_default=True,
-    metavar="N",
-    help="Received per dialogue.",
-)
-@click.option("--no-calibration", is_flag=True, help="Leave out the checks of this machine's clock, 4 s each.")
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
+@limit_options
 @click.pass_obj
 def talk(secrets: Secrets, /, target: str | None, resume: Path | None, as_json: bool, **options: Any) -> int:
     """Talk with the server at TARGET as the scripts say: when the user speaks is judged by what is heard.
