@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CHROMIUM := chromium chromium-browser google-chrome-stable google-chrome chrome
+# Most tests wait for real time: files of them side by side.
+JOBS ?= -n 2 --dist loadfile
 # What the environments are made from: a change in either makes them anew.
 MADE_FROM := pyproject.toml constraints.txt
 
@@ -19,13 +21,13 @@ test: $(VENV)/.dev chromium
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
 	$(BIN)/duologue weights fetch --set embedded
-	$(BIN)/pytest
+	$(BIN)/pytest $(JOBS)
 
 ## The quick half of `make test`: no models, no peers.
 check: $(VENV)/.dev
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
-	$(BIN)/pytest -m "not embedded and not peer"
+	$(BIN)/pytest $(JOBS) -m "not embedded and not peer"
 
 ## Reported minus true, ours beside other clients' (about 9 minutes, on a machine with nothing else to do).
 benchmarks: $(VENV)/.dev
