@@ -19,7 +19,7 @@ import io
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol, TypeVar
 
 import msgspec
 
@@ -217,13 +217,7 @@ class RunFolder:
                 f"{path} is not a run folder (no plan.json in it)",
                 mend if inside else "Give the folder that a run printed",
             )
-        try:
-            plan = msgspec.json.decode(file.read_bytes(), type=Plan)
-        except (msgspec.DecodeError, msgspec.ValidationError) as error:
-            raise BadFile(str(file), str(error)) from error
-        if plan.version != PLAN_VERSION:
-            raise BadFile(str(file), f"plan version {plan.version}; this program reads {PLAN_VERSION}", field="version")
-        return cls(path, plan)
+        return cls(path, read_json(file, Plan, PLAN_VERSION, of="plan "))
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -304,6 +298,32 @@ def _drop_torn_tail(file: BinaryIO) -> None:
     if file.read(1) != b"\n":
         file.seek(0)
         file.truncate(file.read().rfind(b"\n") + 1)
+
+
+class Versioned(Protocol):
+    """What a file of ours holds: it says by which version of its format."""
+
+    @property
+    def version(self) -> int: ...
+
+
+V = TypeVar("V", bound=Versioned)
+
+
+def read_json(file: Path, kind: type[V], version: int, *, of: str = "") -> V:
+    """The one object in `file`. of: whose version is told, as in "plan ". Raises `BadFile`, also for other versions."""
+    try:
+        found = msgspec.json.decode(file.read_bytes(), type=kind)
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise BadFile(str(file), str(error)) from error
+    if found.version != version:
+        raise BadFile(str(file), f"{of}version {found.version}; this program reads {version}", field="version")
+    return found
+
+
+def indented(value: object) -> bytes:
+    """As JSON that people read too."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2)
 
 
 def write_atomic(path: Path, data: bytes | str) -> None:

@@ -19,7 +19,7 @@ from msgspec import Meta
 
 from sessions.audio import Source
 from sessions.errors import BadAudio
-from sessions.runs import SIDECAR, disk_errors, write_atomic
+from sessions.runs import SIDECAR, disk_errors, indented, write_atomic
 from sessions.speech_end import SpeechEnd
 
 By = Literal["annotation", "speech_end/energy-1", "speech_end/silero-1"]
@@ -80,7 +80,7 @@ def write(audio_path: Path, end: SpeechEnd) -> Path:
         by=cast(By, end.method),
     )
     with disk_errors(path):
-        write_atomic(path, msgspec.json.format(msgspec.json.encode(noted), indent=2) + b"\n")
+        write_atomic(path, indented(noted) + b"\n")
     return path
 
 

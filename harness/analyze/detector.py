@@ -29,6 +29,7 @@ from harness.speech_end_error.errors import figures
 from harness.speech_end_error.marked import CONDITIONS
 from sessions.audio import to_float
 from sessions.errors import MissingExtra, MissingWeights
+from sessions.runs import indented
 
 TABLE_VERSION: Final = 1
 DETECTORS: Final = MappingProxyType({"silero": "speech_stretches/silero-1", "energy-1": "speech_stretches/energy-1"})
@@ -90,7 +91,7 @@ def turned(gap: Figures) -> Figures:
 
 def encode_table(table: DetectorTable) -> str:
     """The table as it is printed and shipped."""
-    return msgspec.json.format(msgspec.json.encode(table), indent=2).decode() + "\n"
+    return indented(table).decode() + "\n"
 
 
 def measure_detectors(names: Iterable[str] = tuple(DETECTORS)) -> DetectorTable:

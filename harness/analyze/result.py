@@ -8,6 +8,7 @@ from harness.analyze.detector import EdgeErrors
 from harness.speech_end_error import Figures
 from metrics.result import Measured
 from metrics.turn_taking.totals import Figure, Rate, TurnTaking
+from sessions.runs import indented
 
 SCHEMA_VERSION = 1
 
@@ -133,4 +134,4 @@ class Analysis(msgspec.Struct, frozen=True):
 
 def encode(analysis: Analysis) -> bytes:
     """As `--json` prints it and `analysis.json` holds it."""
-    return msgspec.json.format(msgspec.json.encode(analysis), indent=2) + b"\n"
+    return indented(analysis) + b"\n"

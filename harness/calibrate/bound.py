@@ -10,8 +10,7 @@ import msgspec
 
 from harness.calibrate.spread import Spread, spread
 from harness.report.wording import number, one_line, plural
-from sessions.errors import BadFile
-from sessions.runs import disk_errors, write_atomic
+from sessions.runs import disk_errors, indented, read_json, write_atomic
 
 FILE = "calibration.json"
 VERSION = 1
@@ -74,20 +73,14 @@ def read_parts(folder: Path) -> list[Part]:
     file = folder / FILE
     if not file.exists():
         return []
-    try:
-        found = msgspec.json.decode(file.read_bytes(), type=RunCalibration)
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise BadFile(str(file), str(error)) from error
-    if found.version != VERSION:
-        raise BadFile(str(file), f"version {found.version}; this program reads {VERSION}", field="version")
-    return found.parts
+    return read_json(file, RunCalibration, VERSION).parts
 
 
 def add_part(folder: Path, *parts: Part) -> None:
     """Keep more parts beside those that are there. Raises `SetupError` where they cannot be written."""
     kept = RunCalibration([*read_parts(folder), *parts])
     with disk_errors(folder / FILE):
-        write_atomic(folder / FILE, msgspec.json.format(msgspec.json.encode(kept), indent=2))
+        write_atomic(folder / FILE, indented(kept))
 
 
 def bound_of(parts: Sequence[Part], limit_lateness_ms: float) -> Bound | None:

@@ -14,6 +14,7 @@ from harness.results.timeline import waterfall
 from metrics.result import Failed, Measured, Unavailable, Value
 from metrics.turn_taking.table import TURN_TAKING, turn_taking
 from sessions.clock import NS_PER_MS
+from sessions.runs import indented
 
 FILES = """\
 turn.flac        what the user said (left) and what would have been heard of the agent (right)
@@ -102,7 +103,7 @@ def plan_excerpt(case: Case) -> bytes:
     """The plan with this script alone, up to this turn."""
     script = msgspec.structs.replace(case.script, turns=case.script.turns[: case.index + 1])
     plan = msgspec.structs.replace(case.run.plan, scripts=[script])
-    return msgspec.json.format(msgspec.json.encode(plan), indent=2)
+    return indented(plan)
 
 
 def page(case: Case) -> str:

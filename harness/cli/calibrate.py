@@ -35,12 +35,10 @@ def calibrate(quick: bool, as_json: bool, out: Path | None) -> int:
     """
     import tempfile
 
-    import msgspec
-
     from harness.calibrate.machine import calibrate as calibrate_machine
     from harness.calibrate.table import print_calibration
     from harness.report.table import Screen
-    from sessions.runs import disk_errors, write_atomic
+    from sessions.runs import disk_errors, indented, write_atomic
 
     if out is not None:
         with disk_errors(out), tempfile.TemporaryFile(dir=out.parent):
@@ -50,7 +48,7 @@ def calibrate(quick: bool, as_json: bool, out: Path | None) -> int:
         found = calibrate_machine(quick, progress.show)
     finally:
         progress.close()
-    as_text = msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
+    as_text = indented(found).decode()
     if out is not None:
         with disk_errors(out):
             write_atomic(out, as_text + "\n")

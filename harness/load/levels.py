@@ -17,7 +17,7 @@ from harness.results.finish import FinishedRun
 from harness.runs.places import LEVELS
 from metrics.result import Value
 from sessions.errors import SetupError
-from sessions.runs import disk_errors, write_atomic
+from sessions.runs import disk_errors, indented, write_atomic
 
 TOO_LATE = 0.05
 """A level at which this machine itself was late in more than this share of the turns tells nothing about the server."""
@@ -126,7 +126,7 @@ class Ladder:
     def _keep(self, highest: int | None, *, stopped: bool = False) -> Levels:
         found = Levels(self._target, [slo.text for slo in self._slos], self._levels, highest, stopped)
         with disk_errors(self._place):
-            write_atomic(self._place / LEVELS, msgspec.json.format(msgspec.json.encode(found), indent=2))
+            write_atomic(self._place / LEVELS, indented(found))
         return found
 
 

@@ -17,7 +17,7 @@ from metrics.result import TurnResult, Value
 from metrics.turns import measure_conversation
 from sessions.clock import NS_PER_MS
 from sessions.errors import SetupError
-from sessions.runs import RunFolder, disk_errors, write_atomic
+from sessions.runs import RunFolder, disk_errors, indented, write_atomic
 
 BESIDE = "beside.json"
 BESIDE_VERSION = 1
@@ -95,7 +95,7 @@ def keep(run: RunFolder, compared: Beside) -> Path:
     """Write it into the run that replayed."""
     place = run.path / BESIDE
     with disk_errors(run.path):
-        write_atomic(place, msgspec.json.format(msgspec.json.encode(compared), indent=2))
+        write_atomic(place, indented(compared))
     return place
 
 

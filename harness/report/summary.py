@@ -25,7 +25,7 @@ from metrics.result import Failed, Measured, TurnClass, TurnResult, Unavailable,
 from metrics.stats import Distribution, summarise
 from metrics.table import METRICS, definitions, metric
 from metrics.turn_taking.totals import Figure, TurnTaking, session_figures, totals
-from sessions.runs import Load, MergedPart, Plan, Share
+from sessions.runs import Load, MergedPart, Plan, Share, indented
 from sessions.speech_end import ANNOTATION
 
 __all__ = ["Summary", "schema_text", "summarise_run", "value_of"]
@@ -270,7 +270,7 @@ def schema_text() -> str:
         "title": f"duologue summary.json, version {SUMMARY_VERSION}",
         **msgspec.json.schema(Summary),
     }
-    return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
+    return indented(schema).decode() + "\n"
 
 
 def _conditions(plan: Plan, turns: Iterable[TurnResult]) -> Conditions:

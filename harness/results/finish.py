@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,7 +26,7 @@ from metrics.turns import measure_conversation
 from sessions import audio
 from sessions.clock import NS_PER_MS
 from sessions.events import read_log
-from sessions.runs import JournalLine, PlannedScript, RunFolder, disk_errors, write_atomic
+from sessions.runs import JournalLine, PlannedScript, RunFolder, disk_errors, indented, write_atomic
 
 Pcm = NDArray[np.int16]
 
@@ -46,7 +45,7 @@ def finish_run(run: RunFolder, *, on_dialogue: Callable[[int, int], None] = lamb
     dialogues = finish_dialogues(run, on_dialogue=on_dialogue)
     summary = summary_of(run, dialogues)
     with disk_errors(run.path):
-        write_atomic(run.path / "summary.json", msgspec.json.format(msgspec.json.encode(summary), indent=2))
+        write_atomic(run.path / "summary.json", indented(summary))
         write_turns_csv(run.path / "turns.csv", dialogues)
         report_path = build_report(run, run.plan, summary, dialogues)
     return FinishedRun(summary, dialogues, report_path)

@@ -10,8 +10,7 @@ import msgspec
 
 from harness.report.wording import plural
 from harness.runs.planning import slot_of
-from sessions.errors import BadFile
-from sessions.runs import Plan, disk_errors, write_atomic
+from sessions.runs import Plan, disk_errors, indented, read_json, write_atomic
 
 FILE = "lost.json"
 VERSION = 1
@@ -49,13 +48,7 @@ def read_losses(folder: Path) -> list[Loss]:
     file = folder / FILE
     if not file.exists():
         return []
-    try:
-        found = msgspec.json.decode(file.read_bytes(), type=Losses)
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise BadFile(str(file), str(error)) from error
-    if found.version != VERSION:
-        raise BadFile(str(file), f"version {found.version}; this program reads {VERSION}", field="version")
-    return found.losses
+    return read_json(file, Losses, VERSION).losses
 
 
 def add_losses(folder: Path, losses: Sequence[Loss]) -> None:
@@ -64,7 +57,7 @@ def add_losses(folder: Path, losses: Sequence[Loss]) -> None:
         return
     kept = Losses([*read_losses(folder), *losses])
     with disk_errors(folder / FILE):
-        write_atomic(folder / FILE, msgspec.json.format(msgspec.json.encode(kept), indent=2))
+        write_atomic(folder / FILE, indented(kept))
 
 
 def still_lost(plan: Plan, losses: Sequence[Loss], done: set[int]) -> Lost:

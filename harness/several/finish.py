@@ -13,7 +13,7 @@ from harness.compare.side import Side, side_of
 from harness.results.finish import FinishedRun, finish_run
 from harness.several.interleave import Pair
 from harness.several.order import NAMES, Name
-from sessions.runs import disk_errors, write_atomic
+from sessions.runs import disk_errors, indented, write_atomic
 
 COMPARISON, PAGE = "comparison.json", "comparison.html"
 
@@ -37,7 +37,7 @@ def finish_pair(pair: Pair) -> FinishedPair:
     compared = compare_runs(*sides, usual_metrics(sides), pair.asked.allowed)
     compared = msgspec.structs.replace(compared, remarks=[_ordered(pair), *compared.remarks])
     with disk_errors(pair.path):
-        write_atomic(pair.path / COMPARISON, msgspec.json.format(msgspec.json.encode(compared), indent=2))
+        write_atomic(pair.path / COMPARISON, indented(compared))
         write_atomic(pair.path / PAGE, comparison_page(compared, {name: f"{name}/report.html" for name in NAMES}))
     return FinishedPair(finished, compared)
 

@@ -22,7 +22,7 @@ from harness.several.begin import begin_runs
 from harness.several.order import NAMES, Name, alternation
 from sessions.clock import Clock, MonotonicClock, TimerWheel
 from sessions.errors import BadFile
-from sessions.runs import Load, Plan, RunFolder, disk_errors, write_atomic
+from sessions.runs import Load, Plan, RunFolder, disk_errors, indented, read_json, write_atomic
 from sessions.secrets import Secrets
 
 VERSION = 1
@@ -80,19 +80,14 @@ def begin_pair(asks: tuple[Ask, Ask], secrets: Secrets, place: Path, *, seed: in
     ]
     asked = Interleave(a.plan.created, (a.plan.target, b.plan.target), seed, order, list(allowed))
     with disk_errors(place):
-        write_atomic(place / INTERLEAVE, msgspec.json.format(msgspec.json.encode(asked), indent=2))
+        write_atomic(place / INTERLEAVE, indented(asked))
     return Pair(place, asked, a, b)
 
 
 def open_pair(place: Path) -> Pair:
     """What `begin_pair` made. Raises `SetupError` or `BadFile`."""
     file = place / INTERLEAVE
-    try:
-        asked = msgspec.json.decode(file.read_bytes(), type=Interleave)
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise BadFile(str(file), str(error)) from error
-    if asked.version != VERSION:
-        raise BadFile(str(file), f"version {asked.version}; this program reads {VERSION}", field="version")
+    asked = read_json(file, Interleave, VERSION)
     pair = Pair(place, asked, *(RunFolder.open(place / name) for name in NAMES))
     known = {f"{name}/{slot.id}" for name, run in pair.runs.items() for slot in schedule(run.plan)}
     if set(asked.order) != known or len(asked.order) != len(known):

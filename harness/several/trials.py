@@ -18,8 +18,7 @@ from harness.runs.run import Access
 from harness.several.begin import begin_runs
 from metrics.table import metric
 from metrics.trials import Spoken, TrialSpread, spread_of_trials
-from sessions.errors import BadFile
-from sessions.runs import RunFolder, disk_errors, write_atomic
+from sessions.runs import RunFolder, disk_errors, indented, read_json, write_atomic
 from sessions.secrets import Secrets
 
 VERSION = 1
@@ -69,12 +68,7 @@ def begin_trials(ask: Ask, secrets: Secrets, place: Path, asked: int) -> list[Ru
 def open_trials(place: Path) -> list[RunFolder]:
     """What `begin_trials` made. Raises `SetupError` or `BadFile`."""
     file = place / TRIALS
-    try:
-        known = msgspec.json.decode(file.read_bytes(), type=Trials)
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise BadFile(str(file), str(error)) from error
-    if known.version != VERSION:
-        raise BadFile(str(file), f"version {known.version}; this program reads {VERSION}", field="version")
+    known = read_json(file, Trials, VERSION)
     return [RunFolder.open(place / f"trial-{number}") for number in range(1, known.asked + 1)]
 
 
@@ -111,7 +105,7 @@ def finish_trials(place: Path, runs: Sequence[RunFolder]) -> tuple[Trials, list[
 
 def _keep(place: Path, trials: Trials) -> None:
     with disk_errors(place):
-        write_atomic(place / TRIALS, msgspec.json.format(msgspec.json.encode(trials), indent=2))
+        write_atomic(place / TRIALS, indented(trials))
 
 
 def _trial(side: Side, finished: FinishedRun) -> TrialRun:

@@ -12,6 +12,8 @@ from importlib.resources import files
 
 import msgspec
 
+from sessions.runs import indented
+
 TABLE_VERSION = 1
 
 
@@ -49,7 +51,7 @@ class ErrorTable(msgspec.Struct, frozen=True):
 
 def encode_table(table: ErrorTable) -> str:
     """The table as it is printed and shipped."""
-    return msgspec.json.format(msgspec.json.encode(table), indent=2).decode() + "\n"
+    return indented(table).decode() + "\n"
 
 
 @functools.cache

@@ -5,14 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping
 
-import msgspec
-
 from harness.report.html.markup import Markup, join, tag
 from harness.report.load_wording import load_arguments, load_lines
 from harness.report.share_wording import share_arguments, share_lines
 from harness.report.summary import Summary
 from harness.report.wording import DASH, INSTANTS, describe_class, plural, start_of, words_for
-from sessions.runs import Plan
+from sessions.runs import Plan, indented
 from sessions.scripts import RATE_HZ, library
 from sessions.speech_end import SILERO_1
 
@@ -52,7 +50,7 @@ def how_section(plan: Plan, summary: Summary) -> Markup:
             tag(
                 "details",
                 tag("summary", "The plan in full (plan.json)"),
-                tag("pre", msgspec.json.format(msgspec.json.encode(plan), indent=2).decode(), class_="wrap"),
+                tag("pre", indented(plan).decode(), class_="wrap"),
             ),
         ]
     )
