@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
+
+from harness.cli.adding import Command, with_options
 
 
 class _Limit(click.FloatRange):
@@ -78,20 +79,12 @@ _LIMITS = (
     click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output."),
 )
 
-Command = Callable[..., Any]
-
 
 def session_options(command: Command) -> Command:
     """How the session is set up, and who may open it."""
-    return _with(_SESSION, command)
+    return with_options(_SESSION, command)
 
 
 def limit_options(command: Command) -> Command:
     """Going on with a run, when to stop waiting, what is printed."""
-    return _with(_LIMITS, command)
-
-
-def _with(options: tuple[Callable[[Command], Command], ...], command: Command) -> Command:
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return with_options(_LIMITS, command)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
+from harness.cli.adding import Command, with_options
 from sessions.errors import SetupError
 
 if TYPE_CHECKING:
@@ -50,11 +50,9 @@ _OPTIONS = (
 )
 
 
-def load_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def load_options(command: Command) -> Command:
     """Adds them to a command."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+    return with_options(_OPTIONS, command)
 
 
 def load_of(options: dict[str, Any], dialogues: int) -> Load:

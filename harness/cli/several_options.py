@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import click
 from click.core import ParameterSource
 
+from harness.cli.adding import Command, with_options
 from sessions.errors import SetupError
 
 FOR_B = ("protocol", "voice", "headers", "api_key_env")
@@ -34,11 +35,9 @@ _OPTIONS = (
 )
 
 
-def several_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def several_options(command: Command) -> Command:
     """Adds them to a command."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+    return with_options(_OPTIONS, command)
 
 
 def kind_of(

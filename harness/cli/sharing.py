@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from harness.cli.adding import Command, with_options
 from sessions.errors import SetupError
 
 if TYPE_CHECKING:
@@ -26,11 +26,9 @@ _OPTIONS = (
 )
 
 
-def sharing_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def sharing_options(command: Command) -> Command:
     """Adds them to a command."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+    return with_options(_OPTIONS, command)
 
 
 def shard_of(text: str | None) -> Share:
