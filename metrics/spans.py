@@ -102,10 +102,14 @@ def joined(spans: Iterable[Span], quiet_ns: int = QUIET_NS) -> tuple[Span, ...]:
     return tuple(made)
 
 
+def common(spans: Iterable[Span], others: Sequence[Span]) -> tuple[Span, ...]:
+    """When both are at once. Neither has parts that overlap each other."""
+    both = (
+        Span(max(span.start_ns, other.start_ns), min(span.end_ns, other.end_ns)) for span in spans for other in others
+    )
+    return tuple(span for span in both if span.length_ns > 0)
+
+
 def common_ns(spans: Iterable[Span], others: Sequence[Span]) -> int:
     """How long both are at once. Neither has parts that overlap each other."""
-    return sum(
-        max(0, min(span.end_ns, other.end_ns) - max(span.start_ns, other.start_ns))
-        for span in spans
-        for other in others
-    )
+    return sum(span.length_ns for span in common(spans, others))

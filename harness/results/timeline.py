@@ -5,7 +5,7 @@ Pure; the page, the label exports and a turn's case draw from it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -15,7 +15,7 @@ from metrics.conversation import Conversation, Reply
 from metrics.cut import cut_ns
 from metrics.playout import arrivals_of, nearest_ns, play
 from metrics.result import TurnResult
-from metrics.spans import Span
+from metrics.spans import common
 from metrics.turn_taking.from_log import lanes_of
 from metrics.view import stream_of
 
@@ -127,16 +127,8 @@ def _lanes(conversation: Conversation, attributed: Sequence[TurnReplies], owners
         words = "".join(piece.text for piece in reply.texts) if reply else ""
         yield Stretch("agent", heard.start_ns, heard.end_ns, owners.get(reply.id) if reply else None, words)
     for sound in lanes.sounds:
-        for both in _common(sound.speech, lanes.agent):
+        for both in common(sound.speech, lanes.agent):
             yield Stretch("overlap", both.start_ns, both.end_ns, sound.index)
-
-
-def _common(spans: Iterable[Span], others: Sequence[Span]) -> Iterator[Span]:
-    for span in spans:
-        for other in others:
-            both = Span(max(span.start_ns, other.start_ns), min(span.end_ns, other.end_ns))
-            if both.length_ns > 0:
-                yield both
 
 
 def _troubles(conversation: Conversation, owners: dict[str, int]) -> Iterator[Stretch]:
