@@ -269,6 +269,13 @@ class RunFolder:
                 raise BadFile(str(file), str(error), line=number) from error
         return done
 
+    def must_hold_a_dialogue(self) -> None:
+        """Raise `SetupError` where the journal names none: nothing can be derived."""
+        if not self.journal():
+            raise SetupError(
+                f"the run {self.path} has no finished dialogue", f"Go on with it: duologue measure --resume {self.path}"
+            )
+
     def append_journal(self, line: JournalLine) -> None:
         """Write one line and wait until it is on disk. Several processes may do so at once."""
         file = self.path / "journal.jsonl"

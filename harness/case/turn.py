@@ -79,14 +79,11 @@ def _parse(name: str) -> tuple[str, int]:
 
 
 def _line(run: RunFolder, dialogue_id: str) -> JournalLine:
+    run.must_hold_a_dialogue()
     lines = sorted(run.journal(), key=lambda line: line.number)
     line = next((line for line in lines if line.id == dialogue_id), None)
     if line is not None:
         return line
-    if not lines:
-        raise SetupError(
-            f"the run {run.path} has no finished dialogue", f"Go on with it: duologue measure --resume {run.path}"
-        )
     known = lines[0].id if len(lines) == 1 else f"{lines[0].id} to {lines[-1].id}"
     raise SetupError(f"the run {run.path} has no finished dialogue {dialogue_id!r}", f"It has {known}")
 

@@ -19,23 +19,14 @@ def report(run: Path, as_json: bool) -> int:
     Example:
       duologue report runs/2026-11-29T10-15-00-demo
     """
-    import msgspec
-
-    from harness.report.table import Screen, print_table
+    from harness.report.table import tell
     from harness.results.finish import finish_run
-    from sessions.errors import SetupError
     from sessions.runs import RunFolder
 
     folder = RunFolder.open(run)
     with folder.locked():
-        if not folder.journal():
-            raise SetupError(
-                f"the run {run} has no finished dialogue", f"Go on with it: duologue measure --resume {run}"
-            )
+        folder.must_hold_a_dialogue()
         finished = finish_run(folder)
-    if as_json:
-        click.echo(msgspec.json.encode(finished.summary).decode())
-    else:
-        print_table(finished.summary, Screen())
+    tell(finished.summary, as_json=as_json)
     click.echo(f"report: {finished.report_path}", err=as_json)
     return 0

@@ -24,25 +24,16 @@ def rescore(run: Path, as_json: bool) -> int:
     Example:
       duologue rescore runs/2026-11-29T10-15-00-demo
     """
-    import msgspec
-
     from harness.replay.rescore import rescore as rescore_run
-    from harness.report.table import Screen, print_table
+    from harness.report.table import tell
     from harness.report.wording import plural
-    from sessions.errors import SetupError
     from sessions.runs import RunFolder
 
     folder = RunFolder.open(run)
     with folder.locked():
-        if not folder.journal():
-            raise SetupError(
-                f"the run {run} has no finished dialogue", f"Go on with it: duologue measure --resume {run}"
-            )
+        folder.must_hold_a_dialogue()
         done = rescore_run(folder)
-    if as_json:
-        click.echo(msgspec.json.encode(done.finished.summary).decode())
-    else:
-        print_table(done.finished.summary, Screen())
+    tell(done.finished.summary, as_json=as_json)
     click.echo(f"{plural(len(done.same), 'file')} as before, byte for byte", err=as_json)
     for what, names in (("changed", done.changed), ("new", done.made), ("no longer made", done.gone)):
         if names:

@@ -42,10 +42,7 @@ def export_run(run: RunFolder, name: str, out: Path | None = None) -> Path:
     chosen = FORMATS[name]
     place = run.path / chosen.place if out is None else out
     _check(place, chosen)
-    if not run.journal():
-        raise SetupError(
-            f"the run {run.path} has no finished dialogue", f"Go on with it: duologue measure --resume {run.path}"
-        )
+    run.must_hold_a_dialogue()
     write: Write = load({name: chosen.writer}, name, "export format")
     dialogues = finish_dialogues(run)
     with disk_errors(place):

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import click
+import msgspec
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -51,6 +53,14 @@ class Screen(Console):
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
+
+
+def tell(summary: Summary, *, as_json: bool) -> None:
+    """On standard output: the table, or all of it for machines."""
+    if as_json:
+        click.echo(msgspec.json.encode(summary).decode())
+    else:
+        print_table(summary, Screen())
 
 
 def print_table(summary: Summary, console: Console) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from clients.transports.websocket import address_of
 from harness import exits
@@ -129,15 +128,12 @@ def _say(line: str) -> None:
 
 def tell_run(run: RunFolder, go_on: str = "", *, interrupted: bool = False, as_json: bool = False) -> int:
     """Derive everything, print the table. The exit code of the command. go_on: how what is left can be performed."""
-    from harness.report.table import Screen, print_table
+    from harness.report.table import tell
     from harness.report.wording import plural
     from harness.results.finish import finish_run
 
     finished = finish_run(run)
-    if as_json:
-        click.echo(msgspec.json.encode(finished.summary).decode())
-    else:
-        print_table(finished.summary, Screen())
+    tell(finished.summary, as_json=as_json)
     if interrupted:
         click.echo(f"interrupted, {remaining(run)} left. {go_on}", err=True)
     elif finished.summary.dialogues.lost:
