@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from clients.events import Interpreter, Pcm, PeerEvent
+from sessions.tables import load
 
 CLIENTS: dict[str, str] = {
     "openai-realtime": "clients.openai_realtime:OpenAIRealtime",
@@ -71,3 +72,9 @@ class Dialect(Protocol):
     def truncate(self, turn: int, item: str, heard_ms: int) -> list[Outgoing]:
         """Tell the server that the user heard only so much of an item of the reply to `turn`."""
         ...
+
+
+def interpreter_of(protocol: str) -> Interpreter:
+    """What its client makes of a protocol's messages, of a record too. Raises `SetupError` for an unknown one."""
+    dialect: Dialect = load(CLIENTS, protocol, "protocol")(SessionOptions())
+    return dialect.interpreter()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from sessions.errors import BadFile
+from sessions.errors import BadFile, SetupError
 
 LOG_VERSION = 1
 
@@ -198,6 +198,13 @@ _decoder = msgspec.json.Decoder(AnyEvent)
 def encode_log(events: Iterable[AnyEvent]) -> bytes:
     """The log as JSON lines."""
     return b"".join(_encoder.encode(event) + b"\n" for event in events)
+
+
+def must_be_readable(name: str, opened: Opened) -> None:
+    """Raise `SetupError` where the log of the dialogue `name` is of another version than this program reads."""
+    if opened.version != LOG_VERSION:
+        what = f"the log of {name} has version {opened.version}; this program reads {LOG_VERSION}"
+        raise SetupError(what, "Replay it with the program that recorded it")
 
 
 def read_log(path: Path) -> list[AnyEvent]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from clients.dialect import CLIENTS, Dialect, SessionOptions
+from clients.dialect import interpreter_of
 from harness.check.log import Line, check_log, check_replies, read_lines
 from harness.check.problem import Problem
 from harness.check.waterfall import discord
@@ -19,7 +19,6 @@ from sessions import audio
 from sessions.errors import BadFile, SetupError
 from sessions.events import Opened
 from sessions.runs import JournalLine, PlannedScript, RunFolder
-from sessions.tables import load
 
 _TURNS = "turns.csv"
 
@@ -117,8 +116,7 @@ def _dialogue(
     opened = next((event for _, event in lines if isinstance(event, Opened)), None)
     if opened is not None:
         found += _kind(run, opened)
-        dialect: Dialect = load(CLIENTS, opened.protocol, "protocol")(SessionOptions())
-        found += check_replies(lines, received, dialect.interpreter())
+        found += check_replies(lines, received, interpreter_of(opened.protocol))
     problems = [Problem(place, number, problem) for number, problem in sorted(found, key=lambda one: one[0] or 0)]
     if not problems:  # figures of a log that cannot be believed say nothing
         problems = _figures(run, line, lines, received, reported)

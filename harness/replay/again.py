@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from harness.replay.source import raw_record, script_of
-from harness.runs.planning import Ask
-from sessions import audio
+from harness.runs.planning import Ask, planned_clip
 from sessions.clock import NS_PER_MS
 from sessions.errors import SetupError
-from sessions.events import LOG_VERSION, AnyEvent, GaveUp, Opened, Ready, TurnStarted
+from sessions.events import AnyEvent, GaveUp, Opened, Ready, TurnStarted, must_be_readable
 from sessions.runs import Plan, PlannedScript, PlannedTurn, RunFolder
 from sessions.scripts import RATE_HZ, Script, ScriptTurn, Start
 from sessions.speech_end import SpeechEnd
@@ -80,9 +78,8 @@ def ask_again(plan: Plan, again: Again, target: str, headers: dict[str, str], ap
 def _starts_ms(name: str, events: Sequence[AnyEvent]) -> dict[int, float]:
     """By turn, how long after ready it began; milliseconds that hold the nanosecond."""
     opened = next((event for event in events if isinstance(event, Opened)), None)
-    if opened is not None and opened.version != LOG_VERSION:
-        what = f"the log of {name} has version {opened.version}; this program reads {LOG_VERSION}"
-        raise SetupError(what, "Replay it with the program that recorded it")
+    if opened is not None:
+        must_be_readable(name, opened)
     ready = next((event for event in events if isinstance(event, Ready)), None)
     if ready is None:
         return {}
@@ -124,13 +121,10 @@ def _script(run: RunFolder, planned: PlannedScript, name: str, starts_ms: dict[i
 
 def _turn(run: RunFolder, planned: PlannedTurn, start: Start) -> ScriptTurn:
     """A turn with its clip, which was perturbed already if it was. Raises `SetupError` where the clip is another."""
-    place: Path = run.clip(planned.audio)
-    clip = audio.load(place, rate_hz=RATE_HZ)
-    if audio.sha256(clip) != planned.audio:
-        raise SetupError(f"{place} no longer holds the audio that the plan names", "Replay a whole run folder")
+    clip = planned_clip(run, planned, RATE_HZ, mend="Replay a whole run folder")
     return ScriptTurn(
         clip=clip,
-        audio_path=None if planned.kind == "silence" else place,
+        audio_path=None if planned.kind == "silence" else run.clip(planned.audio),
         text=planned.text,
         speech_end=SpeechEnd(planned.last_sample, RATE_HZ, planned.method),
         start=start,

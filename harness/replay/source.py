@@ -8,15 +8,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from clients.dialect import CLIENTS, Dialect, SessionOptions
-from clients.events import Interpreter
+from clients.dialect import interpreter_of
 from harness.runs.planning import slot_of
 from servers.replay.recording import Recording, recording_of
 from sessions import audio
 from sessions.errors import SetupError
 from sessions.events import AnyEvent, Opened, TurnStarted, read_log
 from sessions.runs import PlannedScript, RunFolder
-from sessions.tables import load
 
 Pcm = NDArray[np.int16]
 
@@ -65,12 +63,6 @@ def raw_record(run: RunFolder, dialogue_id: str) -> tuple[list[AnyEvent], bytes]
     except OSError as error:
         what = f"cannot read {error.filename}: {error.strerror}"
         raise SetupError(what, f"See what else is missing: duologue check {run.path}") from error
-
-
-def interpreter_of(protocol: str) -> Interpreter:
-    """What its client makes of a protocol's messages. Raises `SetupError` for an unknown one."""
-    dialect: Dialect = load(CLIENTS, protocol, "protocol")(SessionOptions())
-    return dialect.interpreter()
 
 
 def _recording(run: RunFolder, dialogue_id: str, clips: dict[tuple[str, int], Pcm]) -> Recording:

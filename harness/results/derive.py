@@ -11,7 +11,7 @@ from typing import assert_never
 
 import numpy as np
 
-from clients.dialect import CLIENTS, Dialect, SessionOptions
+from clients.dialect import interpreter_of
 from clients.events import (
     Fault,
     Interpreter,
@@ -42,7 +42,6 @@ from metrics.conversation import (
 from sessions import events as log
 from sessions.clock import NS_PER_MS, NS_PER_S, samples_to_ns
 from sessions.scripts.script import EXPECT_A_REPLY
-from sessions.tables import load
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ def derive(events: Sequence[log.AnyEvent], received: bytes) -> Derived:
     ready = next((event for event in events if isinstance(event, log.Ready)), None)
     turns = _user_turns(events, ready)
     inbound = _Inbound(turns)
-    inbound.read(_interpreter(opened), events, received)
+    inbound.read(interpreter_of(opened.protocol), events, received)
     connected = next((event for event in events if isinstance(event, log.Connected)), None)
     ended = next((event for event in events if isinstance(event, log.Ended)), None)
     closed = next((event for event in events if isinstance(event, log.Closed)), None)
@@ -95,11 +94,6 @@ def derive(events: Sequence[log.AnyEvent], received: bytes) -> Derived:
         closed_ns=closed.t_ns if closed else None,
         start_delay_ns=ready.t_ns - opened.intended_ns if ready and opened.intended_ns is not None else None,
     )
-
-
-def _interpreter(opened: log.Opened) -> Interpreter:
-    dialect: Dialect = load(CLIENTS, opened.protocol, "protocol")(SessionOptions())
-    return dialect.interpreter()
 
 
 def _phases(opened: log.Opened, connected: log.Connected | None, ready: log.Ready | None) -> dict[str, int]:

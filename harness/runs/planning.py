@@ -180,16 +180,20 @@ def schedule(plan: Plan) -> list[Slot]:
     return [slot_of(plan, number) for number in range(total)]
 
 
+def planned_clip(run: RunFolder, turn: PlannedTurn, rate_hz: int, *, mend: str) -> audio.Clip:
+    """A turn's audio, from the run folder. Raises `SetupError`, with that mend, where it is no longer the plan's."""
+    place = run.clip(turn.audio)
+    clip = audio.load(place, rate_hz=rate_hz)
+    if audio.sha256(clip) != turn.audio:
+        raise SetupError(f"{place} no longer holds the audio that the plan names", mend)
+    return clip
+
+
 def turns_to_speak(run: RunFolder, script: PlannedScript) -> list[TurnToSpeak]:
     """The script's turns with their audio, from the run folder. Raises `SetupError` where a clip was damaged."""
     turns = []
     for turn in script.turns:
-        clip = audio.load(run.clip(turn.audio), rate_hz=run.plan.rate_hz)
-        if audio.sha256(clip) != turn.audio:
-            raise SetupError(
-                f"{run.clip(turn.audio)} no longer holds the audio that the plan names",
-                "Start a new run from the script",
-            )
+        clip = planned_clip(run, turn, run.plan.rate_hz, mend="Start a new run from the script")
         turns.append(to_speak(turn, clip.pcm))
     return turns
 

@@ -128,9 +128,7 @@ def recording_of(
     opened = next((event for event in events if isinstance(event, log.Opened)), None)
     if opened is None:
         raise SetupError(f"the log of {name} has no beginning", _MEND)
-    if opened.version != log.LOG_VERSION:
-        what = f"the log of {name} has version {opened.version}; this program reads {log.LOG_VERSION}"
-        raise SetupError(what, "Replay it with the program that recorded it")
+    log.must_be_readable(name, opened)
     if not any(isinstance(event, log.Connected) for event in events):
         why = next((event.detail for event in events if isinstance(event, log.GaveUp)), "no connection was made")
         raise SetupError(f"{name} has nothing to replay: {why}", "Choose a dialogue that was connected")
