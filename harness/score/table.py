@@ -1,0 +1,19 @@
+"""Every metric of speech: name → "module:object", loaded when used. The order is the order on screen."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from metrics.scoring import Metric
+from sessions.tables import load
+
+METRICS: dict[str, str] = {}
+
+
+@cache
+def metric(name: str) -> Metric:
+    """The metric of that name. Raises `SetupError` that lists the known ones and the nearest."""
+    found = load(METRICS, name, "score")
+    if not isinstance(found, Metric):
+        raise TypeError(f"metric {name!r} is a {type(found).__name__}, not a metrics.scoring.Metric")
+    return found
