@@ -1,0 +1,40 @@
+"""What a recogniser heard: the text, and when each word was said. Made in `harness.recognise`, read by text metrics."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Word(msgspec.Struct, frozen=True):
+    """One word as it was heard. start_s, end_s: from the first sample of the sound; None where the back end has none.
+
+    probability: 0 to 1, the recogniser's own; None where it gives none.
+    """
+
+    text: str
+    start_s: float | None = None
+    end_s: float | None = None
+    probability: float | None = None
+
+
+class Transcript(msgspec.Struct, frozen=True):
+    """One sound as text.
+
+    text: stripped, "" where nothing was heard · language: what the recogniser took it for, "" where it does not say ·
+    asked_language: what it was told, the sample's own; "" where nobody knew, so that it had to detect · backend,
+    model: what heard it · words: in order; without times where the back end has none · no_speech: why the recogniser
+    was not asked at all; then `text` is "" and no error rate may be made of it.
+    """
+
+    text: str
+    language: str = ""
+    asked_language: str = ""
+    backend: str = ""
+    model: str = ""
+    words: list[Word] = []
+    no_speech: str = ""
+
+    @property
+    def timed(self) -> bool:
+        """Whether every word has its times."""
+        return bool(self.words) and all(word.start_s is not None and word.end_s is not None for word in self.words)
