@@ -34,7 +34,10 @@ class Sample(msgspec.Struct, frozen=True):
     """The first sample of each packet that brought audio, at the file's own rate."""
     heard: tuple[tuple[int, int], ...] = ()
     """(first sample at the file's own rate, ns after `speech_end` at which it is heard), of each stretch that plays
-    without a gap, play-out with B = 0."""
+    without a gap, play-out with B = 0. A sample before the first of them belongs to no answer (a false start) and has
+    no time; () where there are no times."""
+    untimed: str = ""
+    """Why there are no times (`heard`, `voice_to_voice_ms`), where somebody knows: the machine was late."""
     heard_samples: int | None = None
     """How many samples were heard before the reply was cut off; None: all."""
     voice_to_voice_ms: float | None = None
