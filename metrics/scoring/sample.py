@@ -30,6 +30,8 @@ class Sample(msgspec.Struct, frozen=True):
     reference: str | None = None
     reference_audio: str = ""
     emotion: str = ""
+    rate_hz: int | None = None
+    """The file's own rate, in which `borders`, `heard` and `heard_samples` count; known wherever `heard` is."""
     borders: tuple[int, ...] = ()
     """The first sample of each packet that brought audio, at the file's own rate."""
     heard: tuple[tuple[int, int], ...] = ()
