@@ -71,15 +71,25 @@ def _heard(reply: Reply, conversation: Conversation) -> list[tuple[int, Pcm]]:
     return pieces
 
 
+def reply_file(folder: Path, turn: int) -> Path:
+    """Where the generated audio of the turn with that index is kept."""
+    return folder / f"reply-{turn + 1}.flac"
+
+
+def write_replies(folder: Path, conversation: Conversation) -> None:
+    """Write the audio of every turn that has any."""
+    for replies in attribute(conversation):
+        pcm = reply_audio(replies.all)
+        if len(pcm):
+            audio.write_flac(reply_file(folder, replies.turn.index), pcm, conversation.rate_hz)
+
+
 def write(folder: Path, conversation: Conversation, clips: dict[int, Pcm], closed_ns: int | None) -> bool:
     """Write `recording.flac`, and `reply-<turn>.flac` (turns from 1) with all audio that was generated.
 
     False, and no recording, where the session never began.
     """
-    for replies in attribute(conversation):
-        pcm = reply_audio(replies.all)
-        if len(pcm):
-            audio.write_flac(folder / f"reply-{replies.turn.index + 1}.flac", pcm, conversation.rate_hz)
+    write_replies(folder, conversation)
     lanes = stereo(conversation, clips, closed_ns)
     if len(lanes):
         audio.write_flac(folder / "recording.flac", lanes, conversation.rate_hz)
