@@ -61,7 +61,7 @@ def test_no_sound_at_all(tmp_path: Path) -> None:
     finish_run(run)
     assert [one.unavailable for one in samples(run)] == [
         "the reply has no audio (empty)",
-        "the reply has no audio (text only)",
+        "the reply has no audio (tool call)",
     ]
 
 
