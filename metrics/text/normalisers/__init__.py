@@ -1,0 +1,53 @@
+"""Every normaliser of text: name → "module:object", loaded when used; and which one a language gets."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from metrics.text.normalisers.base import Normalise, Normaliser
+from sessions.tables import load
+
+__all__ = ["AUTO", "NORMALISERS", "Normalise", "Normaliser", "for_language", "normalise", "normaliser", "primary"]
+
+_ROOM = "metrics.text.normalisers"
+NORMALISERS: dict[str, str] = {
+    "none": f"{_ROOM}.plain:NONE",
+    "basic": f"{_ROOM}.plain:BASIC",
+    "whisper-en": f"{_ROOM}.whisper:ENGLISH",
+    "whisper-basic": f"{_ROOM}.whisper:OTHERS",
+    "uro-en": f"{_ROOM}.uro:ENGLISH",
+    "uro-zh": f"{_ROOM}.uro:CHINESE",
+    "audiobench-en": f"{_ROOM}.audiobench:ENGLISH",
+    "audiobench-zh": f"{_ROOM}.audiobench:CODE_SWITCH",
+    "audiobench-imda4": f"{_ROOM}.audiobench:IMDA_PART_4",
+    "audiobench-id": f"{_ROOM}.audiobench:INDONESIAN",
+    "audiobench-th": f"{_ROOM}.audiobench:THAI",
+    "audiobench-vi": f"{_ROOM}.audiobench:VIETNAMESE",
+}
+AUTO = "auto"
+_BY_LANGUAGE = {"en": "whisper-en", "zh": "uro-zh"}
+
+
+def normaliser(name: str) -> Normaliser:
+    """The normaliser of that name. Raises `SetupError` that lists the known ones and the nearest."""
+    found = load(NORMALISERS, name, "normaliser")
+    if not isinstance(found, Normaliser):
+        raise TypeError(f"normaliser {name!r} is a {type(found).__name__}, not a Normaliser")
+    return found
+
+
+@cache
+def normalise(name: str) -> Normalise:
+    """Its function, made once per process. Raises what `make` raises."""
+    return normaliser(name).make()
+
+
+def primary(language: str) -> str:
+    """The first part of a BCP 47 tag: "zh" of "zh-Hans-CN". "" for none; Cantonese and Mandarin by tag are Chinese."""
+    first = language.replace("_", "-").partition("-")[0].lower()
+    return {"cmn": "zh", "yue": "zh"}.get(first, first)
+
+
+def for_language(language: str) -> str:
+    """Whisper's for English, URO-Bench's for Chinese, `basic` for all others and where nobody said."""
+    return _BY_LANGUAGE.get(primary(language), "basic")
