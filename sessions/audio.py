@@ -215,13 +215,41 @@ def _wav_header_rate_hz(path: Path) -> int | None:
     return int.from_bytes(head[at + 12 : at + 16], "little")
 
 
+class Mixdown:
+    """Mixes channels down block by block: averaged, except where they cancel one another."""
+
+    def __init__(self, channels: int) -> None:
+        self._channels = channels
+        self._energies = np.zeros(channels)
+        self._mixed_energy = 0.0
+
+    def add(self, block: FloatPcm) -> FloatPcm:
+        """block: float32 (samples, channels). Their average, float32 (samples,)."""
+        mixed: FloatPcm = block.mean(axis=1, dtype=np.float64).astype(np.float32)
+        self._energies += np.einsum("sc,sc->c", block, block, dtype=np.float64)
+        self._mixed_energy += float(np.dot(mixed, mixed))
+        return mixed
+
+    def instead(self) -> int | None:
+        """The channel to take in place of the average, once all blocks were added; None where the average serves."""
+        energies = self._energies
+        if self._channels == 1 or self._mixed_energy >= _CANCELLED / self._channels * energies.mean():
+            return None
+        return int(np.argmax(energies >= energies.max() / 2))
+
+
+def blocks(file: soundfile.SoundFile) -> Iterator[FloatPcm]:
+    """float32 (samples, channels), until the file ends (headers of compressed files may misstate their length)."""
+    while len(block := file.read(_BLOCK_SAMPLES, dtype="float32", always_2d=True)):
+        yield block
+
+
 def _read_mono(path: Path, file: soundfile.SoundFile) -> tuple[FloatPcm, tuple[str, ...]]:
     channels = int(file.channels)
-    energies = np.zeros(channels)
-    mixed_energy = 0.0
+    mixdown = Mixdown(channels)
     parts: list[FloatPcm] = []
     length_samples = 0
-    for block in _blocks(file):
+    for block in blocks(file):
         check_finite(path, block)
         length_samples += len(block)
         if length_samples > LONGEST_S * file.samplerate:  # the header may not say so
@@ -229,23 +257,18 @@ def _read_mono(path: Path, file: soundfile.SoundFile) -> tuple[FloatPcm, tuple[s
                 f"cannot use {path}: it lasts more than {LONGEST_S // 60} minutes, which is no utterance",
                 f"Cut it, or make a script of the call: duologue scripts from-recording {path}",
             )
-        mixed: FloatPcm = block.mean(axis=1, dtype=np.float64).astype(np.float32)
-        energies += np.einsum("sc,sc->c", block, block, dtype=np.float64)
-        mixed_energy += float(np.dot(mixed, mixed))
-        parts.append(mixed)
+        parts.append(mixdown.add(block))
     if not parts:
         raise BadAudio(f"cannot use {path}: it holds no samples", _USABLE)
     if channels == 1:
         return np.concatenate(parts), ()
-    if mixed_energy < _CANCELLED / channels * energies.mean():
-        chosen = int(np.argmax(energies >= energies.max() / 2))
-        note = f"channel {chosen} of {channels} taken: mixed together they cancel (opposite phase)"
-        file.seek(0)
-        return np.concatenate([block[:, chosen] for block in _blocks(file)]), (note,)
-    return np.concatenate(parts), (f"mixed down from {channels} channels",)
+    chosen = mixdown.instead()
+    if chosen is None:
+        return np.concatenate(parts), (f"mixed down from {channels} channels",)
+    file.seek(0)
+    return np.concatenate([block[:, chosen] for block in blocks(file)]), (taken_note(chosen, channels),)
 
 
-def _blocks(file: soundfile.SoundFile) -> Iterator[FloatPcm]:
-    """float32 (samples, channels), until the file ends (headers of compressed files may misstate their length)."""
-    while len(block := file.read(_BLOCK_SAMPLES, dtype="float32", always_2d=True)):
-        yield block
+def taken_note(chosen: int, channels: int) -> str:
+    """What is told of a file whose channels cancel."""
+    return f"channel {chosen} of {channels} taken: mixed together they cancel (opposite phase)"

@@ -77,6 +77,8 @@ class Metric:
         packages. It imports nothing heavy, and raises `MissingExtra` or `MissingWeights` where something is not there
     summarise: Iterable[ScoreLine] -> list[Aggregate]; "" for the mean of each figure
     rate_hz: of the sound that it is handed; None for the file's own
+    reads: the fields of a sample that its scores depend on, beside the sound (or the scores that it needs); None: all.
+        A scorer is handed a sample with these alone, so that a new text costs no scoring anew of what never reads it
     languages: those that its model was made for, () for any; others are flagged out-of-domain
     batch: the most sounds that are worth scoring at once on a CPU; pads: whether a batch is padded, so that sounds of
         like length belong together
@@ -95,6 +97,7 @@ class Metric:
     summarise: str = ""
     options: tuple[Option, ...] = ()
     rate_hz: int | None = 16_000
+    reads: tuple[str, ...] | None = None
     languages: tuple[str, ...] = ()
     extra: str = ""
     environment: str = ""
