@@ -172,6 +172,27 @@ def middle_of_resamples(
     return float(low), float(high)
 
 
+def ratio_interval(
+    parts: Sequence[tuple[float, float]], *, resamples: int = RESAMPLES, seed: int = SEED
+) -> tuple[float, float] | None:
+    """95 % interval of Σ numerators / Σ denominators, groups resampled: of a mean (sum, number) or of a corpus rate.
+
+    parts: one (numerator, denominator) per group. None for fewer groups than `NEEDED_DIALOGUES`, and where a resample
+    can have nothing to divide by. Without (resamples, groups) weights, so that many thousand groups are no matter.
+    """
+    groups = len(parts)
+    if groups < NEEDED_DIALOGUES:
+        return None
+    table = np.asarray(parts, dtype=np.float64)
+    rng = np.random.default_rng(seed)
+    sums = np.empty((resamples, 2))
+    for row in range(resamples):
+        sums[row] = np.bincount(rng.integers(0, groups, size=groups), minlength=groups) @ table
+    if not (sums[:, 1] > 0).all():
+        return None
+    return middle_of_resamples(sums[:, 0] / sums[:, 1], groups)
+
+
 def tail_interval(sample: Sample, percent: int) -> tuple[float, float] | None:
     """95 % interval of a percentile from its ranks; None where an end lies beyond all values.
 
