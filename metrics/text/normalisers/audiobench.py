@@ -34,14 +34,8 @@ def _after_whisper() -> Normalise:
     """The steps that follow Whisper's normaliser."""
     import jiwer
 
-    transforms = jiwer.Compose(
-        [
-            jiwer.RemoveMultipleSpaces(),
-            jiwer.ExpandCommonEnglishContractions(),
-            jiwer.RemoveKaldiNonWords(),
-            jiwer.RemovePunctuation(),
-        ]
-    )
+    names = ("RemoveMultipleSpaces", "ExpandCommonEnglishContractions", "RemoveKaldiNonWords", "RemovePunctuation")
+    transforms = jiwer.Compose([getattr(jiwer, name)() for name in names])
 
     def normalised(text: str) -> str:
         spelled = _NUMBER.sub(lambda found: _WORDS[found[0]], text)
