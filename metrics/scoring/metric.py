@@ -76,7 +76,8 @@ class Metric:
     identify: Options -> dict[str, str], what its scores depend on beside its version: hashes of weights, versions of
         packages. It imports nothing heavy, and raises `MissingExtra` or `MissingWeights` where something is not there
     summarise: Iterable[ScoreLine] -> list[Aggregate]; "" for the mean of each figure
-    rate_hz: of the sound that it is handed; None for the file's own
+    rate_hz: of the sound that it is handed; None for the file's own · own_rate_with: (option, value) with which it is
+        handed the sound at the file's own rate after all; ask `rate_for`
     reads: the fields of a sample that its scores depend on, beside the sound (or the scores that it needs); None: all.
         A scorer is handed a sample with these alone, so that a new text costs no scoring anew of what never reads it
     languages: those that its model was made for, () for any; others are flagged out-of-domain
@@ -97,6 +98,7 @@ class Metric:
     summarise: str = ""
     options: tuple[Option, ...] = ()
     rate_hz: int | None = 16_000
+    own_rate_with: tuple[str, str] = ("", "")
     reads: tuple[str, ...] | None = None
     languages: tuple[str, ...] = ()
     extra: str = ""
@@ -105,6 +107,11 @@ class Metric:
     pads: bool = False
     hidden: bool = field(default=False)
     """Of use to other metrics only: in no table."""
+
+    def rate_for(self, options: Options) -> int | None:
+        """The rate of the sound that a scorer with these options is handed; None for the file's own."""
+        option, value = self.own_rate_with
+        return None if option and options.get(option) == value else self.rate_hz
 
     def nothing(self, because: str) -> Score:
         """A score whose figures are all unavailable."""

@@ -81,7 +81,7 @@ class _Simple:
             return self._add(each, sample, self._keys.of_nothing(each, sample, why), each.metric.nothing(why))
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder) / "sound"
-            rate_hz = each.metric.rate_hz or 0
+            rate_hz = each.metric.rate_for(each.options) or 0
             try:
                 sound = read_sound(Path(sample.audio), {rate_hz: place})
             except BadAudio as error:
