@@ -89,7 +89,7 @@ def _words(dialogue: DialogueResult, turn: TurnResult, said: str, understood: st
         "; ".join(turn.flags),
         turn.kind,
     )
-    return {name: _inert(value) for name, value in zip(WORDS, values, strict=True)}
+    return {name: inert(value) for name, value in zip(WORDS, values, strict=True)}
 
 
 def numbers(dialogue: DialogueResult, turn: TurnResult) -> dict[str, object]:
@@ -117,6 +117,6 @@ def _ms(value: float) -> str:
     return f"{value:.6f}".rstrip("0").rstrip(".")
 
 
-def _inert(value: object) -> object:
+def inert(value: object) -> object:
     """Text of a server that a spreadsheet would run as a formula is kept from that by a leading apostrophe."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
