@@ -36,6 +36,16 @@ class ReplyAudio:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplyFormat:
+    """A header in the reply's audio says another format than the session's. The samples are as they came."""
+
+    reply: str
+    rate_hz: int
+    channels: int
+    bits: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReplyText:
     reply: str
     text: str
@@ -79,7 +89,16 @@ class Fault:
 
 
 PeerEvent = (
-    SessionOpened | SessionAccepted | ReplyBegan | ReplyAudio | ReplyText | ReplyEnded | UserSpeech | UserText | Fault
+    SessionOpened
+    | SessionAccepted
+    | ReplyBegan
+    | ReplyAudio
+    | ReplyFormat
+    | ReplyText
+    | ReplyEnded
+    | UserSpeech
+    | UserText
+    | Fault
 )
 
 

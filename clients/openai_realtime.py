@@ -12,14 +12,15 @@ from clients.events import (
     ReplyAudio,
     ReplyBegan,
     ReplyEnded,
+    ReplyFormat,
     ReplyText,
     SessionAccepted,
     SessionOpened,
     UserSpeech,
     UserText,
 )
+from clients.reply_audio import Piece, ReplyPcm
 from clients.wire import openai_realtime as wire
-from clients.wire.pcm import PcmJoiner
 from sessions.errors import PeerError
 
 DEFAULT_PATH = "/v1/realtime"
@@ -122,10 +123,10 @@ class OpenAIRealtime:
 
 
 class OpenAIRealtimeInterpreter:
-    """Server messages in, events out; keeps each reply's half sample."""
+    """Server messages in, events out; keeps what of each reply's audio is not a whole sample yet."""
 
     def __init__(self) -> None:
-        self._joiners: dict[str, PcmJoiner] = {}
+        self._audios: dict[str, ReplyPcm] = {}
         self._known: set[str] = set()
         self._ended: set[str] = set()
         self._fed: tuple[bytes, str] | None = None
@@ -162,7 +163,7 @@ class OpenAIRealtimeInterpreter:
             (fed, self._speaking), self._fed = self._fed, None
             self._shape = wire.AudioShape.of(fed)
         size = None if self._shape is None else self._shape.audio_bytes(data)
-        if size is None or size & 1 or self._joiners[self._speaking].half_sample:
+        if size is None or size & 1 or not self._audios[self._speaking].is_plain:
             return None
         return self._speaking, size >> 1
 
@@ -178,20 +179,19 @@ class OpenAIRealtimeInterpreter:
             events.append(Fault("base64", event.audio.fault))
         if event.audio.note:
             events.append(Fault("note", event.audio.note))
-        if event.audio.data[:4] == b"RIFF" and event.response_id not in self._joiners:
-            events.append(Fault("wav header", "the audio begins with a RIFF header, though the session said raw PCM"))
-        joiner = self._joiners.setdefault(event.response_id, PcmJoiner())
-        pcm = joiner.feed(event.audio.data)
-        return [*events, ReplyAudio(event.response_id, event.item_id, pcm)]
+        audio = self._audios.setdefault(event.response_id, ReplyPcm(wire.PCM_RATE_HZ))
+        audio.item = event.item_id
+        return [*events, *_of_piece(event.response_id, event.item_id, audio.feed(event.audio.data))]
 
     def _done(self, event: wire.ResponseDone) -> list[PeerEvent]:
         if event.response_id in self._ended:  # the first one counts, or a reply would end at two instants
             return []
         self._ended.add(event.response_id)
         events = self._began(event.response_id)
-        joiner = self._joiners.get(event.response_id)
-        if joiner is not None and joiner.half_sample:
-            events.append(Fault("half sample", "the reply's audio ends on half a sample"))
+        audio = self._audios.get(event.response_id)
+        if audio is not None:
+            left = _of_piece(event.response_id, audio.item, audio.end())
+            events += [one for one in left if not isinstance(one, ReplyAudio) or len(one.pcm)]
         end = ReplyEnded(
             reply=event.response_id,
             status=event.status,
@@ -202,6 +202,11 @@ class OpenAIRealtimeInterpreter:
             text=event.text,
         )
         return [*events, end]
+
+
+def _of_piece(reply: str, item: str, piece: Piece) -> list[PeerEvent]:
+    said = [ReplyFormat(reply, one.rate_hz, one.channels, one.bits) for one in piece.formats]
+    return [*piece.faults, *said, ReplyAudio(reply, item, piece.pcm)]
 
 
 def _plain(event: wire.ServerEvent) -> list[PeerEvent]:

@@ -37,6 +37,15 @@ class TextPiece:
 
 
 @dataclass(frozen=True, slots=True)
+class StatedFormat:
+    """What a header inside a reply's audio says of it, against what the session said."""
+
+    rate_hz: int
+    channels: int
+    bits: int
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """One answer of the peer.
 
@@ -44,7 +53,8 @@ class Reply:
     where it never came · status: "completed", "cancelled", "failed", "incomplete", or "" without an end ·
     reason, error_code, message: as the peer gave them · has_tool_call: the output holds a tool call.
     flushed_ns: the client dropped what was not yet heard of it then; None where it never did ·
-    cancelled_ns: the client's own cancel of it was written, None where it wrote none.
+    cancelled_ns: the client's own cancel of it was written, None where it wrote none ·
+    formats: what headers in its audio say against the session; the samples are as the session has it.
     Packets after `done_ns` are kept here too.
     """
 
@@ -60,6 +70,7 @@ class Reply:
     has_tool_call: bool = False
     flushed_ns: int | None = None
     cancelled_ns: int | None = None
+    formats: tuple[StatedFormat, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from metrics.attribution import TurnReplies, answering, onset_ns
 from metrics.conversation import Conversation, Reply, UserTurn
 from metrics.gate import GATE, Onset, find_onset
 from metrics.playout import Arrival, Playout, arrivals_of, nearest_ns, play
+from metrics.repeats import Repeats, find_repeats
 from metrics.result import PLAYOUT_BUFFERS_MS
 from metrics.spans import SpokenReply
 from sessions.clock import NS_PER_MS
@@ -53,12 +54,14 @@ class Instants:
 class Heard:
     """A reply's audio as a listener gets it.
 
-    arrivals: its packets with samples · playouts: by buffer in ms, empty without audio · onset: what the gate found.
+    arrivals: its packets with samples · playouts: by buffer in ms, empty without audio · onset: what the gate found ·
+    repeats: where it brings again what it brought before.
     """
 
     arrivals: tuple[Arrival, ...] = ()
     playouts: Mapping[int, Playout] = field(default_factory=dict)
     onset: Onset = field(default_factory=lambda: Onset(None))
+    repeats: Repeats | None = None
 
 
 def hear(reply: Reply, rate_hz: int) -> Heard:
@@ -67,7 +70,8 @@ def hear(reply: Reply, rate_hz: int) -> Heard:
     if not arrivals:
         return Heard()
     onset = find_onset(np.concatenate([packet.pcm for packet in reply.packets]), rate_hz)
-    return Heard(arrivals, _behind_every_buffer(arrivals, rate_hz), onset)
+    repeats = find_repeats([packet.pcm for packet in reply.packets], rate_hz)
+    return Heard(arrivals, _behind_every_buffer(arrivals, rate_hz), onset, repeats)
 
 
 def hear_stream(conversation: Conversation, replies: TurnReplies, stream: SpokenReply) -> Heard:

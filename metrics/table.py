@@ -8,6 +8,7 @@ from functools import cache
 from metrics.gate import GATE
 from metrics.measures.base import Measure
 from metrics.playout import PLAYOUT
+from metrics.repeats import REPEATS
 from metrics.turn_taking.table import turn_taking_definitions
 from sessions.tables import load
 
@@ -57,5 +58,5 @@ def metric(name: str) -> Measure:
 def definitions(names: Iterable[str] = METRICS) -> dict[str, str]:
     """Name → version of each measure, of the gate, the play-out model and what else they rest on, to be kept with every
     result."""
-    shared = dict(item.split("/") for item in (GATE, PLAYOUT))
+    shared = dict(item.split("/") for item in (GATE, PLAYOUT, REPEATS))
     return shared | {name: metric(name).version for name in names} | turn_taking_definitions()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from metrics.attribution import TurnReplies, attribute, false_start_heard_ms, has_audio_after_done
-from metrics.conversation import Conversation, End
+from metrics.conversation import Conversation, End, PeerFault
+from metrics.length import length_flags
 from metrics.outcome import ANSWERED, failure_without_turn, faults_of, judge
 from metrics.result import Failed, Measured, TurnResult, Unavailable
 from metrics.table import METRICS, metric
@@ -21,6 +23,8 @@ from sessions.errors import MetricUnavailable
 LIMIT_LATENESS_MS = 20.0
 OWN_TIME = frozenset({"send_lateness_max_ms", "heartbeat_lag_max_ms"})
 """The measures that do not speak of a reply."""
+PROTOCOL_FAULT = "protocol fault"
+"""How a remark on a breach of protocol begins; the fault's own name follows."""
 NEVER_BEGAN = "the turn never began"
 
 
@@ -93,10 +97,8 @@ def _take(name: str, view: TurnView) -> Measured:
 
 def _flags(view: TurnView, replies: TurnReplies, outcome: str) -> list[str]:
     """Remarks for people, each at most once."""
-    flags = [
-        f"protocol fault: {fault.kind}: {fault.detail}" if fault.detail else f"protocol fault: {fault.kind}"
-        for fault in faults_of(view)
-    ]
+    flags = [f"{PROTOCOL_FAULT}: {fault}" for fault in counted_faults(faults_of(view))]
+    flags += length_flags(view)
     if any(has_audio_after_done(reply) for reply in replies.all):
         flags.append("audio after done")
     if view.heard.arrivals and view.heard.onset.index is None:
@@ -117,6 +119,12 @@ def _flags(view: TurnView, replies: TurnReplies, outcome: str) -> list[str]:
         if is_ours and reply is not None and reply.done_ns is not None and end.t_ns >= reply.done_ns:
             flags.append(f"{end.outcome} {(end.t_ns - reply.done_ns) / NS_PER_MS:.0f} ms after the reply's end")
     return list(dict.fromkeys(flags))
+
+
+def counted_faults(faults: Iterable[PeerFault]) -> list[str]:
+    """Each fault once, with how often it came."""
+    told = Counter(f"{fault.kind}: {fault.detail}" if fault.detail else fault.kind for fault in faults)
+    return [fault if times == 1 else f"{fault} ({times} times)" for fault, times in told.items()]
 
 
 def _short_sounds(view: TurnView) -> str:

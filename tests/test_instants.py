@@ -303,7 +303,7 @@ def test_faults_and_clicks_are_shown() -> None:
     )
     result = measured(Conversation("A", RATE_HZ, None, (turn_a(),), (reply,), faults=faults))
     assert result.flags == [
-        "protocol fault: bad base64: delta 3",
+        "protocol fault: bad base64: delta 3 (2 times)",
         "sound too short for speech: 5 ms or less at 0 ms into the reply",
     ]
     assert value(result, "silence_padding_ms") == 403.0

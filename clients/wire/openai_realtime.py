@@ -148,6 +148,8 @@ _quick = msgspec.json.Decoder()
 _AUDIO_DELTA = ("response.output_audio.delta", "response.audio.delta")
 _TRANSCRIPT_DELTA = ("response.output_audio_transcript.delta", "response.audio_transcript.delta")
 _EQUALS, _BACKSLASH = b"=\\"
+_RIF = b"UklG"
+"""The first three letters of RIFF in base64. Of fewer bytes the first character is the same."""
 _TEXT_DELTA = ("response.output_text.delta", "response.text.delta")
 
 
@@ -189,6 +191,8 @@ class AudioShape:
                 return None
             start += len(self.between)
         if start >= end or (end - start) & 3 or _BACKSLASH in data or data.find(b'"', start, end) >= 0:
+            return None
+        if data.startswith(_RIF, start) or (end - start == 4 and data[start] == _RIF[0]):  # it may begin a WAV header
             return None
         padding = 2 if data[end - 2] == _EQUALS else data[end - 1] == _EQUALS
         return (end - start) // 4 * 3 - padding

@@ -25,6 +25,7 @@ from metrics.result import Failed, Measured, TurnClass, TurnResult, Unavailable,
 from metrics.stats import Distribution, summarise
 from metrics.table import METRICS, definitions, metric
 from metrics.turn_taking.totals import Figure, TurnTaking, session_figures, totals
+from metrics.turns import PROTOCOL_FAULT
 from sessions.runs import Load, MergedPart, Plan, Share, indented
 from sessions.speech_end import ANNOTATION
 
@@ -365,8 +366,10 @@ def _flags(turns: Iterable[TurnResult]) -> dict[str, int]:
 
 
 def _flag_kind(flag: str) -> str:
-    """A remark without its particulars, so that like is counted with like."""
-    return re.sub(r"\d+(\.\d+)?", "n", kind_of(flag))
+    """A remark without its particulars, so that like is counted with like. A protocol fault keeps its name."""
+    kind, _, rest = flag.partition(": ")
+    named = f"{kind}: {kind_of(rest)}" if kind == PROTOCOL_FAULT else kind_of(flag)
+    return re.sub(r"\b\d+(\.\d+)?", "n", named)
 
 
 def _connection(measured: list[DialogueResult]) -> dict[str, Distribution]:

@@ -19,6 +19,7 @@ from clients.events import (
     ReplyAudio,
     ReplyBegan,
     ReplyEnded,
+    ReplyFormat,
     ReplyText,
     SessionAccepted,
     SessionOpened,
@@ -35,6 +36,7 @@ from metrics.conversation import (
     Reply,
     SentFrame,
     Stall,
+    StatedFormat,
     TextPiece,
     UserTurn,
     VadEvent,
@@ -181,6 +183,7 @@ class _ReplyBuilder:
     created_ns: int
     packets: list[Packet] = field(default_factory=list)
     texts: list[TextPiece] = field(default_factory=list)
+    formats: list[StatedFormat] = field(default_factory=list)
     end: ReplyEnded | None = None
     done_ns: int | None = None
 
@@ -200,6 +203,7 @@ class _ReplyBuilder:
             error_code=end.error_code,
             message=end.message,
             has_tool_call=end.has_tool_call,
+            formats=tuple(dict.fromkeys(self.formats)),
         )
 
 
@@ -227,6 +231,8 @@ class _Inbound:
                 self.replies[reply] = _ReplyBuilder(reply, t_ns)
             case ReplyAudio(reply, _, pcm):
                 self.replies[reply].packets.append(Packet(t_ns, np.asarray(pcm, dtype=np.int16)))
+            case ReplyFormat(reply, rate_hz, channels, bits):
+                self.replies[reply].formats.append(StatedFormat(rate_hz, channels, bits))
             case ReplyText(reply, text):
                 self.replies[reply].texts.append(TextPiece(t_ns, text))
             case ReplyEnded():

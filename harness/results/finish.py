@@ -22,7 +22,7 @@ from harness.results.timeline import timeline_of
 from harness.runs.losses import read_losses, still_lost
 from harness.runs.planning import slot_of
 from metrics.turn_taking.session import session_continuity
-from metrics.turns import measure_conversation
+from metrics.turns import counted_faults, measure_conversation
 from sessions import audio
 from sessions.clock import NS_PER_MS
 from sessions.events import read_log
@@ -111,7 +111,7 @@ def _result(
         said=[script.turns[turn.turn].text for turn in turns],
         understood=[derived.understood.get(turn.turn, "") for turn in turns],
         recording=recorded,
-        faults=[f"{fault.kind}: {fault.detail}" for fault in conversation.faults],
+        faults=counted_faults(conversation.faults),
         start_delay_ms=None if derived.start_delay_ns is None else derived.start_delay_ns / NS_PER_MS,
         trips=trips,
         session=session_continuity(conversation),

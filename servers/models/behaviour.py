@@ -85,6 +85,7 @@ class ReplyFile(_File, frozen=True):
     leading_offset: Annotated[float, Meta(ge=-0.5, le=0.5)] | UnsetType = UNSET
     leading_click_ms: WholeMs | UnsetType = UNSET
     fade_in_ms: WholeMs | UnsetType = UNSET
+    repeats: Literal["growing", "again"] | UnsetType | None = UNSET
     tone_hz: Annotated[float, Meta(gt=0, lt=12_000)] | UnsetType = UNSET
     level_dbfs: Annotated[float, Meta(ge=-120, le=0)] | UnsetType = UNSET
     text: str | UnsetType = UNSET
@@ -153,6 +154,7 @@ class ReplyPlan:
 
     text_delay_ms: None puts the words before the first packet · packet_bytes: sizes in bytes, over and over, in the
     place of packet_ms; they may cut samples in two · leading_*: what sounds before the tone, within leading_silence_ms.
+    repeats: each packet brings all that came before it too, or all packets come once more.
     """
 
     delay_ms: float = 300
@@ -168,6 +170,7 @@ class ReplyPlan:
     leading_offset: float = 0
     leading_click_ms: int = 0
     fade_in_ms: int = 0
+    repeats: str | None = None
     tone_hz: float = 440
     level_dbfs: float = -20
     text: str = "Tick, tock."
@@ -234,6 +237,7 @@ _HINTS = {
     "version": f"Known versions: {VERSION}",
     "kind": "Known kinds: " + ", ".join(FaultKind.__args__),  # type: ignore[attr-defined]
     "pace": "Known paces: burst, realtime, interval",
+    "repeats": "Known: growing, again",
     "after_turns": "Known: repeat_last, cycle, reply",
     "session_update": "Known: accept, refuse, ignore",
     "refuse_status": "An HTTP status from 400 to 599, such as 401",

@@ -187,8 +187,8 @@ def timeline(plan: ReplyPlan, origin_ns: int, *, text_only: bool) -> Iterator[_T
 def _sound_and_faults(plan: ReplyPlan, start_ns: int, text_only: bool) -> Iterator[_Timed]:
     sound = Sound(plan)
     moved_ns, held_until_ns, last_ns = 0, 0, start_ns
-    for number, (first, end) in enumerate([] if text_only else _packets(plan, sound)):
-        due_ns = start_ns + _offset_ns(plan, number, first)
+    for number, (place, first, end) in enumerate([] if text_only else _packets(plan, sound)):
+        due_ns = start_ns + _offset_ns(plan, number, place)
         for gap in plan.gaps:
             if gap.before_packet == number:
                 moved_ns += 0 if gap.catch_up else _ns(gap.ms)
@@ -210,9 +210,15 @@ def _sound_and_faults(plan: ReplyPlan, start_ns: int, text_only: bool) -> Iterat
         yield last_ns + _ns(plan.end_delay_ms), Text("")
 
 
-def _packets(plan: ReplyPlan, sound: Sound) -> Iterator[tuple[int, int]]:
-    """Each packet's first and end, in samples; in bytes where the plan cuts bytes."""
+def _packets(plan: ReplyPlan, sound: Sound) -> Iterator[tuple[int, int, int]]:
+    """Each packet's place in time, its first and its end, in samples; in bytes where the plan cuts bytes."""
     total = 2 * sound.samples if plan.packet_bytes else sound.samples
+    for before in (0, total) if plan.repeats == "again" else (0,):
+        for first, end in _cuts(plan, total):
+            yield before + first, 0 if plan.repeats == "growing" else first, end
+
+
+def _cuts(plan: ReplyPlan, total: int) -> Iterator[tuple[int, int]]:
     sizes = cycle(plan.packet_bytes or (_samples(plan.packet_ms),))
     first = 0
     while first < total:
@@ -221,12 +227,12 @@ def _packets(plan: ReplyPlan, sound: Sound) -> Iterator[tuple[int, int]]:
         first = end
 
 
-def _offset_ns(plan: ReplyPlan, number: int, first: int) -> int:
+def _offset_ns(plan: ReplyPlan, number: int, place: int) -> int:
     """When a packet leaves, after the reply's first one, if nothing stalls."""
     if plan.pace == "interval":
         return number * _ns(plan.interval_ms)
     if plan.pace == "realtime":
-        return samples_to_ns(first // 2 if plan.packet_bytes else first, RATE_HZ)
+        return samples_to_ns(place // 2 if plan.packet_bytes else place, RATE_HZ)
     return 0
 
 

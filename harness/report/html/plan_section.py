@@ -25,6 +25,7 @@ _WIDTH = 100
 _NOT_MEASURES = {
     "gate": "what counts as audible",
     "playout": "when each sample would be heard",
+    "repeats": "what counts as audio that came before",
     "statistics": "percentiles and intervals",
 }
 
