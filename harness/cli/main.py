@@ -17,12 +17,13 @@ from sessions.errors import DuologueError
 from sessions.secrets import Secrets
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("harness.cli.demo:demo", "Start the embedded server and measure it: no key, no GPU."),
+    "demo": ("harness.cli.demo:demo", "On this machine alone, no key: start a server, measure it."),
     "measure": ("harness.cli.measure:measure", "Measure a live server over whole spoken dialogues."),
     "talk": ("harness.cli.talk:talk", "Hold scripted dialogues in full duplex: barge-in, pauses, noise."),
     "replay": ("harness.cli.replay:replay", "Say a recorded run again to a server, and compare."),
     "calibrate": ("harness.cli.calibrate:calibrate", "How true figures are on this machine."),
     "serve": ("harness.cli.serve:serve", "Serve the embedded cascade, the metronome or a recording."),
+    "score": ("harness.cli.score:score", "Score replies: speech quality, speech against text, voice."),
     "report": ("harness.cli.report:report", "Rebuild summary and report.html of a run."),
     "check": ("harness.cli.check:check", "Is a run's record whole and its figures true to it?"),
     "rescore": ("harness.cli.rescore:rescore", "Compute every measure of a run anew, from its record."),
@@ -85,7 +86,6 @@ def cli() -> None:
     \b
     Measure how a speech-to-speech system holds a conversation, on one clock.
     Example: duologue measure ws://127.0.0.1:8765 --script facts --repeat 10
-    On this machine alone, with no key: duologue demo
     """
 
 

@@ -1,0 +1,174 @@
+"""`duologue score`: how good the replies of a run, or the sounds of a folder, are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness import exits
+from sessions.errors import SetupError
+
+if TYPE_CHECKING:
+    from harness.score.asking import Asked
+    from harness.score.run import Scoring
+
+_OF_FOLDERS = ("text", "reference", "language", "out")
+_EXAMPLES = """
+\b
+Examples:
+  duologue score runs/2026-11-29T10-15-00-demo
+  duologue score runs/2026-11-29T10-15-00-demo --metrics dnsmos,asr_wer
+  duologue score --audio replies/ --text replies.jsonl --language en --metrics all
+  duologue score runs/2026-11-29T10-15-00-demo --asr faster-whisper:whisper-tiny.en --set asr_wer.normaliser=none
+  duologue score --list
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("run", required=False, type=click.Path(path_type=Path))
+@click.option("--audio", type=click.Path(path_type=Path), metavar="DIR", help="Score the sounds below DIR instead.")
+@click.option(
+    "--text", type=click.Path(path_type=Path), metavar="FILE", help="What is said in each: .jsonl, .json, .tsv or .csv."
+)
+@click.option(
+    "--reference", type=click.Path(path_type=Path), metavar="FILE", help="What should be said in each, likewise."
+)
+@click.option("--language", default="", metavar="TAG", help="Of the sounds whose row names none: en, zh, …")
+@click.option(
+    "--reference-audio", type=click.Path(path_type=Path), metavar="FILE", help="The voice that is to be heard."
+)
+@click.option(
+    "--metrics", multiple=True, metavar="NAME,…|all", help="By default all that can be had without a download."
+)
+@click.option("--list", "list_", is_flag=True, help="Show every metric, and what those that are not here need.")
+@click.option("--asr", default="", metavar="BACKEND[:MODEL]", help="Who writes down what is heard.")
+@click.option("--normaliser", default="", metavar="NAME", help="How texts are made comparable.")
+@click.option("--as-published", is_flag=True, help="As the reference implementations do it, where that differs.")
+@click.option("--set", "settings", multiple=True, metavar="METRIC.OPTION=VALUE", help="An option of a metric.")
+@click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda", "mps"]),
+    default="auto",
+    show_default=True,
+    help="That models run on.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Where the scores of a folder go  [default: runs/<now>-score-<name>]",
+)
+@click.option("--again", is_flag=True, help="Score anew what was scored before.")
+@click.option("--json", "as_json", is_flag=True, help="Print the scores as JSON on standard output.")
+def score(run: Path | None, list_: bool, as_json: bool, **options: Any) -> int:
+    """Score what came back: quality of the speech, agreement of speech and text, voice, emotion.
+
+    Each figure is a value, unavailable because …, or an error; the table says how many samples stand behind a mean.
+    What was scored already is not scored again, so the same command goes on after an interruption. Scores lie in
+    RUN/scores, and in the run's report.html.
+
+    Exit code: 0 scored, 1 nothing could be scored, 2 set-up error, 130 interrupted.
+    """
+    if list_:
+        _list(as_json)
+        return 0
+    if (run is None) == (options["audio"] is None):
+        raise SetupError("nothing to score, or two things", "Give either a run folder or --audio DIR")
+    from harness.score.asking import asked, given_options
+
+    shortcuts = (("asr", "asr", options["asr"]), ("asr_wer", "normaliser", options["normaliser"]))
+    given = given_options(options["settings"], shortcuts)
+    if run is not None:
+        for name in _OF_FOLDERS:
+            if options[name]:
+                raise SetupError(f"--{name} goes with --audio", "A run knows its own; leave it out")
+    what = asked(options["metrics"], given, as_published=options["as_published"])
+    if run is not None:
+        how = {name: options[name] for name in ("device", "again", "reference_audio")}
+        return score_run(run, what, **how, as_json=as_json)
+    return _score_folder(what, options, as_json)
+
+
+def score_run(
+    place: Path,
+    what: Asked,
+    *,
+    device: str = "auto",
+    again: bool = False,
+    reference_audio: Path | None = None,
+    as_json: bool = False,
+) -> int:
+    """Score a run, tell it, and put it into the run's page. The exit code."""
+    from harness.score.run import rebuild_report, scoring_of_run
+    from sessions.runs import RunFolder
+
+    run = RunFolder.open(place)
+    with run.locked():
+        run.must_hold_a_dialogue()
+        voice = str(reference_audio) if reference_audio else ""
+        scoring = scoring_of_run(run, what.chosen, dict(what.left_out), reference_audio=voice, again=again)
+        code = _perform(scoring, device, as_json, "The same command goes on where this one stopped")
+        report = rebuild_report(run)
+        click.echo(f"report: {report}", err=as_json)
+    return code
+
+
+def _score_folder(what: Asked, options: dict[str, Any], as_json: bool) -> int:
+    from harness.runs.places import default_place
+    from harness.score.run import scoring_of_folder
+    from harness.score.samples.of_folder import Known, samples_of_folder
+
+    voice = options["reference_audio"]
+    known = Known(options["text"], options["reference"], options["language"], str(voice) if voice else "")
+    samples = samples_of_folder(options["audio"], known)
+    out = options["out"] or default_place(f"score-{options['audio'].resolve().name}")
+    scoring = scoring_of_folder(samples, out, what.chosen, dict(what.left_out), again=options["again"])
+    go_on = "The same command goes on where this one stopped" if options["out"] else f"Go on with: --out {out}"
+    return _perform(scoring, options["device"], as_json, go_on)
+
+
+def _perform(scoring: Scoring, device: str, as_json: bool, go_on: str) -> int:
+    """Score, then tell what is there, also of what was interrupted. go_on: how that goes on."""
+    import msgspec
+
+    from harness.report.table import Screen
+    from harness.score.device import device_of
+    from harness.score.engine import Resources
+    from harness.score.screen import bars, print_scores
+
+    interrupted = False
+    try:
+        with bars() as watcher:
+            scoring.score(watcher, Resources(device=device_of(device)))
+    except KeyboardInterrupt:
+        interrupted = True
+    scores = scoring.finish()
+    if as_json:
+        click.echo(msgspec.json.encode(scores).decode())
+    else:
+        print_scores(scores, Screen())
+    if interrupted:
+        click.echo(f"interrupted. {go_on}", err=True)
+    click.echo(f"scores: {scoring.place / 'summary.json'}", err=as_json)
+    if interrupted:
+        return exits.INTERRUPTED
+    return 0 if scores.values else exits.NOTHING_MEASURED
+
+
+def _list(as_json: bool) -> None:
+    """Every metric, with what is missing where it cannot be had."""
+    import json
+
+    from harness.report.table import Screen
+    from harness.score.asking import shown
+    from harness.score.here import missing
+    from harness.score.screen import print_metrics
+    from harness.score.table import metric
+
+    rows = [(metric(name), missing(name)) for name in shown()]
+    if as_json:
+        told = [{"name": one.name, "version": one.version, "purpose": one.purpose, "missing": why} for one, why in rows]
+        click.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        return
+    print_metrics(rows, Screen())

@@ -1,0 +1,104 @@
+"""From the words of the command line to metrics with their options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from harness.score.engine import Chosen, chosen_with_needs
+from harness.score.here import missing
+from harness.score.table import METRICS, metric
+from sessions.errors import SetupError
+
+ALL = "all"
+AS_PUBLISHED = "as-published"
+"""What the choice of an option is called that does as the reference implementation does."""
+
+Options = dict[str, dict[str, str]]
+"""By metric, those that were given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """chosen: with all that they need, in order · left_out: metric → why, of those that nobody named."""
+
+    chosen: tuple[Chosen, ...]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        return [each.name for each in self.chosen if not each.metric.hidden]
+
+
+def asked(names: Sequence[str], options: Options, *, as_published: bool = False) -> Asked:
+    """What `--metrics` says: names divided by commas, `all`, or nothing for those that can be had now.
+
+    options: by metric; one that is given for a metric that is not named, nor needed, is a mistake. Raises `SetupError`,
+    also where nothing is left to score by.
+    """
+    wanted = [name.strip() for value in names for name in value.split(",") if name.strip()]
+    left_out: dict[str, str] = {}
+    if not wanted:
+        left_out = {name: why for name in shown() if (why := missing(name, options))}
+        wanted = [name for name in shown() if name not in left_out]
+        if not wanted:
+            name, why = next(iter(left_out.items()), ("any metric", "there is none"))
+            raise SetupError(
+                f"no metric can be had here: {name}: {why}", "`duologue score --list` says what each needs"
+            )
+    elif ALL in wanted:
+        wanted = shown()
+    given = {name: dict(values) for name, values in options.items()}
+    if as_published:
+        _as_published(wanted, given)
+    return Asked(chosen_with_needs(dict.fromkeys(wanted), given), left_out)
+
+
+def shown() -> list[str]:
+    """Every metric that is no mere part of others, in the order of the table."""
+    return [name for name in METRICS if not metric(name).hidden]
+
+
+def given_options(settings: Iterable[str], shortcuts: Iterable[tuple[str, str, str]]) -> Options:
+    """From `metric.option=value`, and from options of their own: (metric, option, value), "" where not given.
+
+    Raises `SetupError` for what is not of that form, and for an address that carries a secret.
+    """
+    made: Options = {}
+    for name, option, value in shortcuts:
+        if value:
+            made.setdefault(name, {})[option] = value
+    for setting in settings:
+        target, equals, value = setting.partition("=")
+        name, dot, option = target.partition(".")
+        if not equals or not dot:
+            raise SetupError(f"--set {setting}: not metric.option=value", "For example --set asr_wer.normaliser=none")
+        made.setdefault(name, {})[option] = value
+    for name, options in made.items():
+        for option, value in options.items():
+            _refuse_secrets(f"{name}.{option}", value)
+    return made
+
+
+def _refuse_secrets(what: str, value: str) -> None:
+    """What a score was made with is written beside it."""
+    if "://" in value:
+        parts = urlsplit(value)
+        if parts.username or parts.password or parts.query:
+            raise SetupError(
+                f"the address in {what} holds a user name, a key or a query, which would be written down",
+                "Give the bare address, and the name of the environment variable that holds the key",
+            )
+
+
+def _as_published(names: Iterable[str], options: Options) -> None:
+    """Set every option that has such a choice, of these metrics and of what they need, where nothing was given."""
+    took = False
+    for each in chosen_with_needs(dict.fromkeys(names)):
+        for option in each.metric.options:
+            if AS_PUBLISHED in option.choices:
+                took = True
+                options.setdefault(each.name, {}).setdefault(option.name, AS_PUBLISHED)
+    if not took:
+        raise SetupError("none of these metrics has an as-published form", "Leave --as-published out")

@@ -1,0 +1,107 @@
+"""Scores on the terminal: the table of figures, and bars while they are made."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterable, Iterator
+
+import click
+from rich.console import Console
+from rich.padding import Padding
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from harness.report.footnotes import Footnotes
+from harness.report.wording import DASH, one_line
+from harness.score.summary import Scores
+from harness.score.table import metric
+from harness.score.wording import lines_below, score_rows
+from metrics.scoring import Metric, ScoreLine
+
+
+def print_scores(scores: Scores, console: Console) -> None:
+    """Needs 80 columns; without a terminal it is plain text."""
+    footnotes = Footnotes()
+    console.print()
+    if scores.metrics:
+        console.print(Padding(_table(scores, footnotes), (0, 0, 1, 0)), highlight=False)
+    for line in footnotes.lines():
+        console.print(Text(one_line(line), style="dim"), highlight=False)
+    if footnotes.lines():
+        console.print()
+    for line in lines_below(scores):
+        console.print(Text(one_line(line)), highlight=False)
+    console.print()
+
+
+def _table(scores: Scores, footnotes: Footnotes) -> Table:
+    rows = [row for found in scores.metrics.values() for row in score_rows(found.aggregates)]
+    with_intervals = any(row.spread != DASH for row in rows)
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column("score", overflow="fold")
+    table.add_column("", no_wrap=True, style="dim")
+    for title in ("mean", *(("95 % interval",) if with_intervals else ()), f"min {DASH} max", "n"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for row in rows:
+        mark = footnotes.mark(row.missing) if row.missing else ""
+        spread = row.spread
+        if with_intervals and row.no_spread:
+            spread += footnotes.mark(f"no 95 % interval: {row.no_spread}")
+        cells = [row.value, *([spread] if with_intervals else []), row.range, f"{row.used}{mark}"]
+        table.add_row(f"  {row.label}" if row.behind else row.label, row.unit, *cells)
+    if not with_intervals:
+        footnotes.unmarked += list(dict.fromkeys(f"no 95 % interval: {row.no_spread}" for row in rows if row.no_spread))
+    return table
+
+
+def print_metrics(rows: Iterable[tuple[Metric, str]], console: Console) -> None:
+    """rows: each metric, and why it cannot be had here, "" where it can."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    for title in ("metric", "version", "what it is; what it needs"):
+        table.add_column(title, no_wrap=title != "what it is; what it needs", overflow="fold")
+    for one, why in rows:
+        told = Text(one_line(one.purpose))
+        if why:
+            told.append(f"\nnot here: {one_line(why)}", style="dim")
+        table.add_row(one.name, one.version.rpartition("/")[2], told)
+    console.print(table, highlight=False)
+
+
+class Bars:
+    """Watches the engine: a bar per metric on a terminal; elsewhere what it remarks, alone."""
+
+    def __init__(self, display: Progress | None) -> None:
+        self._display = display
+        self._tasks: dict[str, TaskID] = {}
+
+    def metric_begins(self, name: str, total: int | None) -> None:
+        if self._display is not None:
+            shown = "transcript" if name == "asr" else name.replace("_", " ")
+            self._tasks[name] = self._display.add_task(shown, total=total, visible=bool(metric(name).make))
+
+    def scored(self, name: str, line: ScoreLine) -> None:
+        self.kept(name)
+
+    def kept(self, name: str) -> None:
+        if self._display is not None and name in self._tasks:
+            self._display.advance(self._tasks[name])
+
+    def remark(self, text: str) -> None:
+        if self._display is not None:
+            self._display.console.print(one_line(text), markup=False, highlight=False, soft_wrap=True)
+        else:
+            with contextlib.suppress(OSError):  # nobody reads it
+                click.echo(one_line(text), err=True)
+
+
+@contextlib.contextmanager
+def bars() -> Iterator[Bars]:
+    """On standard error."""
+    if not sys.stderr.isatty():
+        yield Bars(None)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as display:
+        yield Bars(display)

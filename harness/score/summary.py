@@ -1,0 +1,196 @@
+"""A scoring in figures: what `scores/summary.json` holds, and `scores/scores.csv` beside it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from harness.report.turns_csv import inert
+from harness.score.aggregate import aggregate
+from harness.score.counted import Samples, Settings, counted, settings_of
+from harness.score.engine import Chosen, ScoreStore
+from harness.score.table import METRICS, metric
+from metrics.result import Value
+from metrics.scoring import Aggregate, ScoreLine
+from sessions.runs import disk_errors, indented, read_json, write_atomic
+
+SCORES_VERSION: Final = 1
+SUMMARY: Final = "summary.json"
+TABLE: Final = "scores.csv"
+
+
+class Made(msgspec.Struct, frozen=True):
+    """With what scores were made: the metric's version, its options, and what else they depend on (hashes of weights,
+    versions of packages)."""
+
+    version: str
+    options: dict[str, str]
+    identity: dict[str, str]
+
+
+class MetricScores(msgspec.Struct, frozen=True):
+    """One metric over all samples.
+
+    needs: metric → with what its scores were made, of those that this one rests on · figures: name → formula, with
+    its source · aggregates: in order; `used + skipped + failed` of each over all languages is the number of samples ·
+    flags: kind of remark → samples that have it.
+    """
+
+    made: Made
+    purpose: str
+    needs: dict[str, Made]
+    figures: dict[str, str]
+    aggregates: list[Aggregate]
+    flags: dict[str, int]
+
+
+class Scores(msgspec.Struct, frozen=True):
+    """What `scores/summary.json` holds.
+
+    source: "run", or the folder that was scored · coverage, remarks: what was there to score, in words · metrics: by
+    name, in the order of the screen · left_out: metric → why it was not even tried, where nobody asked for it.
+    """
+
+    source: str
+    samples: int
+    metrics: dict[str, MetricScores]
+    coverage: list[str] = []
+    remarks: list[str] = []
+    left_out: dict[str, str] = {}
+    version: int = SCORES_VERSION
+
+    @property
+    def values(self) -> int:
+        """How many figures of how many samples could be scored."""
+        return sum(one.used for found in self.metrics.values() for one in found.aggregates if not one.language)
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What is summed up. samples: the same ones at each call, `count` of them; the rest as in `Scores`."""
+
+    source: str
+    samples: Samples
+    count: int
+    coverage: Sequence[str] = ()
+    remarks: Sequence[str] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_scores(folder: Path) -> Scores | None:
+    """Those in a run's folder of scores, None where there are none. Raises `BadFile`."""
+    file = folder / SUMMARY
+    return read_json(file, Scores, SCORES_VERSION) if file.is_file() else None
+
+
+def write_scores(folder: Path, scored: Scored, store: ScoreStore, chosen: Sequence[Chosen]) -> Scores:
+    """Sum up the lines of the store and write summary.json and scores.csv. Raises `SetupError` where the disk refuses.
+
+    Metrics of an earlier scoring of the same samples stay in it, as far as their lines count.
+    """
+    asked = {each.name: each.options for each in chosen}
+    before = read_scores(folder)
+    names = {*asked, *(before.metrics if before else ())}
+    shown = [name for name in (*METRICS, *sorted(names - set(METRICS))) if name in names and not metric(name).hidden]
+    table = _Table(scored)
+    found = {}
+    for name in shown:
+        settings = settings_of(store, name, asked.get(name))
+        if settings is not None:
+            found[name] = _metric(name, settings, store, scored, table)
+    scores = Scores(
+        source=scored.source,
+        samples=scored.count,
+        metrics=found,
+        coverage=list(scored.coverage),
+        remarks=list(scored.remarks),
+        left_out={name: why for name, why in scored.left_out.items() if name not in found},
+    )
+    with disk_errors(folder):
+        write_atomic(folder / SUMMARY, indented(scores))
+        write_atomic(folder / TABLE, table.text())
+    return scores
+
+
+def _metric(name: str, settings: Settings, store: ScoreStore, scored: Scored, table: _Table) -> MetricScores:
+    known = metric(name)
+
+    def lines() -> Iterable[ScoreLine]:
+        return counted(store, known, settings, scored.samples)
+
+    flags: Counter[str] = Counter()
+    table.begin([figure.name for figure in known.figures])
+    for line in lines():
+        flags.update({flag.partition(":")[0] for flag in line.score.flags})
+        table.take(line)
+    needs = {needed: settings_of(store, needed) for needed in known.needs}
+    return MetricScores(
+        made=_made(settings),
+        purpose=known.purpose,
+        needs={needed: _made(made) for needed, made in needs.items() if made is not None},
+        figures={figure.name: figure.formula for figure in known.figures},
+        aggregates=aggregate(known, lines),
+        flags=dict(sorted(flags.items(), key=lambda item: (-item[1], item[0]))),
+    )
+
+
+def _made(settings: Settings) -> Made:
+    return Made(settings.version, settings.options, settings.identity)
+
+
+class _Table:
+    """scores.csv: one row per sample, a column per figure; an empty cell is a value that there is not."""
+
+    def __init__(self, scored: Scored) -> None:
+        self._samples = scored.samples
+        self._place = {sample.id: place for place, sample in enumerate(scored.samples())}
+        self._columns: dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]] = {}
+        self._seconds = np.full(len(self._place), np.nan)
+        self._flags: dict[str, list[str]] = {}
+
+    def begin(self, figures: Iterable[str]) -> None:
+        for figure in figures:
+            self._columns.setdefault(figure, np.full(len(self._place), np.nan))
+
+    def take(self, line: ScoreLine) -> None:
+        place = self._place[line.sample]
+        if line.seconds is not None:
+            self._seconds[place] = line.seconds
+        for name, measured in line.score.figures.items():
+            if isinstance(measured, Value) and name in self._columns:
+                self._columns[name][place] = measured.value
+        if line.score.flags:
+            self._flags.setdefault(line.sample, []).extend(line.score.flags)
+
+    def text(self) -> bytes:
+        out = io.StringIO(newline="")
+        rows = csv.writer(out, lineterminator="\r\n")
+        rows.writerow(["sample", "group", "order", "language", "seconds", *self._columns, "flags", "unavailable"])
+        for place, sample in enumerate(self._samples()):
+            cells = [_cell(float(column[place])) for column in self._columns.values()]
+            known = [inert(sample.id), inert(sample.group), sample.order, inert(sample.language)]
+            flags = inert("; ".join(dict.fromkeys(self._flags.get(sample.id, []))))
+            rows.writerow([*known, _cell(float(self._seconds[place])), *cells, flags, inert(sample.unavailable)])
+        return out.getvalue().encode("utf-8", "replace")
+
+
+def _cell(value: float) -> str:
+    return f"{value:.6f}".rstrip("0").rstrip(".") if value == value else ""
+
+
+def schema_text() -> str:
+    """The JSON schema of `scores/summary.json`, as it is shipped in harness/report/schema/scores.schema.json."""
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"duologue scores/summary.json, version {SCORES_VERSION}",
+        **msgspec.json.schema(Scores),
+    }
+    return indented(schema).decode() + "\n"

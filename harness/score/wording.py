@@ -1,0 +1,77 @@
+"""Scores in words: what stands in the cells of the terminal's table and of the page's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness.report.wording import DASH, counts, digits_for, number, plural, reasons, span
+from harness.score.summary import Scores
+from metrics.scoring import Aggregate
+
+SELDOM = frozenset({"count", "ratio", ""})
+"""Units that are no unit to be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure. label: what it is · unit: "" where none is to be read · value, spread, range, used: cells · missing:
+    why values are missing, "" where none are · no_spread: why there is no interval, "" where there is one · behind: a
+    row that belongs to the one above."""
+
+    label: str
+    unit: str
+    value: str
+    spread: str
+    range: str
+    used: str
+    missing: str
+    no_spread: str
+    behind: bool = False
+
+
+def score_rows(aggregates: list[Aggregate]) -> Iterator[Row]:
+    """Each figure, with those of the languages under it."""
+    for one in aggregates:
+        digits = digits_for(one.value, one.minimum, one.maximum)
+        has_range = one.minimum is not None and one.maximum is not None
+        yield Row(
+            label=one.language or one.title,
+            unit="" if one.language or one.unit in SELDOM else one.unit,
+            value=number(one.value, digits),
+            spread=span(*one.ci95, digits) if one.ci95 else DASH,
+            range=span(one.minimum or 0.0, one.maximum or 0.0, digits) if has_range else DASH,
+            used=str(one.used),
+            missing=missing(one),
+            no_spread=one.no_ci95 if one.value is not None and one.ci95 is None else "",
+            behind=bool(one.language),
+        )
+
+
+def missing(one: Aggregate) -> str:
+    """ "unavailable: silence (2); failed 1 of 9: no memory (1)"."""
+    total = one.used + one.skipped + one.failed
+    told = [f"unavailable: {reasons(one.unavailable)}"] if one.skipped else []
+    if one.failed:
+        told.append(f"failed {one.failed} of {total}: {reasons(one.errors)}")
+    return "; ".join(told)
+
+
+def lines_below(scores: Scores) -> Iterator[str]:
+    """What a reader must know beside the figures."""
+    yield f"{plural(scores.samples, 'sample')}. {'. '.join((*scores.coverage, *scores.remarks))}".rstrip(". ") + "."
+    for name, found in scores.metrics.items():
+        if found.flags:
+            yield f"Remarks of {name}: {counts(found.flags)}."
+    yield from settings_lines(scores)
+    for name, why in scores.left_out.items():
+        yield f"Not scored: {name}, because {why}"
+
+
+def settings_lines(scores: Scores) -> Iterator[str]:
+    """With what it was scored, where a setting says anything."""
+    for name, found in scores.metrics.items():
+        made = {name: found.made, **found.needs}
+        told = [f"{of} {key}={value}" for of, one in made.items() for key, value in one.options.items() if value]
+        if told:
+            yield f"Settings of {name}/{found.made.version}: {', '.join(told)}."
