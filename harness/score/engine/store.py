@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from metrics.result import Failed, Measured
-from metrics.scoring import ScoreLine
+from metrics.scoring import Score, ScoreLine
 from metrics.scoring.line import LINE_VERSION
 from sessions.clock import NS_PER_S, Clock, MonotonicClock
 from sessions.errors import BadFile, SetupError
@@ -72,7 +72,7 @@ class ScoreStore:
         self.folder = folder
         self._clock = clock or MonotonicClock()
         self._files: dict[str, _File] = {}
-        self._index = _new_index()
+        self._index = _score_index()
         self._written_ns = 0
         self._synced_ns = 0
         self._syncing: Future[None] | None = None
@@ -123,9 +123,9 @@ class ScoreStore:
     def is_last(self, metric: str, sample: str, key: str) -> bool:
         """Whether the line that counts for this sample has this key."""
         row = self._index.execute(
-            "SELECT key FROM samples WHERE file = ? AND sample = ?", (self._file(metric).number, _short(sample))
+            "SELECT key FROM samples WHERE file = ? AND sample = ?", (self._file(metric).number, short_name(sample))
         ).fetchone()
-        return row is not None and row[0] == _short(key)
+        return row is not None and row[0] == short_name(key)
 
     def lines(self, metric: str) -> Iterator[ScoreLine]:
         """The line that counts of each sample, in the order in which they were written."""
@@ -147,10 +147,27 @@ class ScoreStore:
     def add(self, metric: str, line: ScoreLine) -> None:
         """One more line, on disk within a second or 64 lines as long as `tick` is called. Raises `SetupError`."""
         file = self._file(metric)
-        raw = msgspec.json.encode(line) + b"\n"
-        self._enter(file, file.written + file.pending_bytes, line.key, line.sample, _is_error(line.score.figures))
-        file.pending.append(raw)
-        file.pending_bytes += len(raw)
+        at = file.written + file.pending_bytes
+        self._enter(file, at, line.key, line.sample, is_error(line.score))
+        self._append(file, msgspec.json.encode(line))
+
+    def plain_lines(self, name: str) -> Iterator[bytes]:
+        """The lines of a file beside the scores; one that was cut is left out."""
+        file = self._files[name] = _File(self.path(name), len(self._files))
+        if file.path.exists():
+            with file.path.open("rb") as lines:
+                for raw in lines:
+                    if raw.endswith(b"\n"):
+                        file.written += len(raw)
+                        yield raw
+
+    def add_plain(self, name: str, raw: bytes) -> None:
+        """One more line of a file whose lines were read by `plain_lines` before. Raises `SetupError`."""
+        self._append(self._files[name], raw)
+
+    def _append(self, file: _File, raw: bytes) -> None:
+        file.pending.append(raw + b"\n")
+        file.pending_bytes += len(raw) + 1
         if len(file.pending) >= _LINES_AT_ONCE:
             self._write(file)
         self.tick()
@@ -196,7 +213,7 @@ class ScoreStore:
                 os.close(file.descriptor)
         self._files.clear()
         self._index.close()
-        self._index = _new_index()
+        self._index = _score_index()
 
     def _file(self, metric: str) -> _File:
         file = self._files.get(metric)
@@ -219,19 +236,19 @@ class ScoreStore:
                 if head.version != LINE_VERSION:
                     problem = f"version {head.version}; this program reads {LINE_VERSION}"
                     raise BadFile(str(file.path), problem, line=number, field="version")
-                self._enter(file, file.written, head.key, head.sample, _is_error(head.score.figures))
+                self._enter(file, file.written, head.key, head.sample, is_error(head.score))
                 file.written += len(raw)
 
     def _enter(self, file: _File, at: int, key: str, sample: str, error: bool) -> None:
         self._index.execute(
-            "INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?)", (file.number, _short(sample), _short(key), at)
+            "INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?)", (file.number, short_name(sample), short_name(key), at)
         )
         if not error:
-            self._index.execute("INSERT OR REPLACE INTO keys VALUES (?, ?, ?)", (file.number, _short(key), at))
+            self._index.execute("INSERT OR REPLACE INTO keys VALUES (?, ?, ?)", (file.number, short_name(key), at))
 
     def _offset(self, metric: str, key: str) -> int | None:
         row = self._index.execute(
-            "SELECT at FROM keys WHERE file = ? AND key = ?", (self._file(metric).number, _short(key))
+            "SELECT at FROM keys WHERE file = ? AND key = ?", (self._file(metric).number, short_name(key))
         ).fetchone()
         return None if row is None else int(row[0])
 
@@ -263,24 +280,31 @@ def _sync_all(files: list[tuple[Path, int]]) -> None:
             os.fsync(descriptor)
 
 
-def _new_index() -> sqlite3.Connection:
+def new_index() -> sqlite3.Connection:
+    """A private database that lies in memory while it is small, and is gone when it is closed."""
     index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
     index.execute(f"PRAGMA cache_size = -{_INDEX_KIB}")
     index.execute("PRAGMA journal_mode = OFF")
     index.execute("PRAGMA synchronous = OFF")
+    return index
+
+
+def _score_index() -> sqlite3.Connection:
+    index = new_index()
     index.execute("CREATE TABLE keys (file INTEGER, key BLOB, at INTEGER, PRIMARY KEY (file, key)) WITHOUT ROWID")
     index.execute("CREATE TABLE samples (file INTEGER, sample BLOB, key BLOB, at INTEGER, PRIMARY KEY (file, sample))")
     index.execute("CREATE INDEX places ON samples (file, at)")
     return index
 
 
-def _short(text: str) -> bytes:
+def short_name(text: str) -> bytes:
     """Enough of a hash that no two meet: an entry is as long whatever the name."""
     return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
 
-def _is_error(figures: dict[str, Measured]) -> bool:
-    return any(isinstance(figure, Failed) for figure in figures.values())
+def is_error(score: Score | _FiguresOnly) -> bool:
+    """Whether a figure of it could not be computed."""
+    return any(isinstance(figure, Failed) for figure in score.figures.values())
 
 
 @contextlib.contextmanager
