@@ -60,6 +60,10 @@ class TurnStarted(Event, frozen=True, tag="turn"):
     turn_kind: what the script wants of it (its format's `kind`, a name that this log gives to its lines) ·
     onset_sample: index of its first audible sample · pauses: (first sample, samples) of each pause inside it ·
     watch_ms: how long after a sound that expects no reply the peer is watched.
+
+    From a microphone the turn is known only after it was heard, and the lane's samples are those of the device's own
+    clock: start_ns is then reckoned back from `speech_end_ns`, which `LaneAt` places · lane_sample: index on the lane
+    of its first sample, null where a script is performed.
     """
 
     turn: int
@@ -73,6 +77,7 @@ class TurnStarted(Event, frozen=True, tag="turn"):
     onset_sample: int = 0
     pauses: list[tuple[int, int]] = []
     watch_ms: int = 2000
+    lane_sample: int | None = None
 
     @property
     def t_ns(self) -> int:
@@ -82,7 +87,8 @@ class TurnStarted(Event, frozen=True, tag="turn"):
 class Sent(Event, frozen=True, tag="sent", gc=False):
     """One message was written. `t_ns` is the instant at which the write returned.
 
-    what: "audio", "commit", "request", "cancel" or the message's own type · due_ns: when it was due, if it had a time ·
+    what: "audio", "commit", "request", "cancel" or the message's own type · due_ns: when it was due, if it had a time;
+    of a microphone's frame: when the device had handed it over, and it was known to be the user's turn (class A) ·
     samples, first_sample: audio in the frame and the index of its first sample in the utterance (class A) or on the
     lane (class B) · turn: the utterance that it belongs to; null for silence between turns · buffered_bytes: what the
     transport still held after the write.
@@ -142,7 +148,8 @@ class Flushed(Event, frozen=True, tag="flushed"):
 
 
 class GaveUp(Event, frozen=True, tag="gave_up"):
-    """The client stopped waiting for this turn's reply. outcome: one of metrics.outcome's names for failed turns."""
+    """The client stopped waiting for this turn's reply. outcome: one of metrics.outcome's names for failed turns; ""
+    where the person at the microphone ended the conversation meanwhile."""
 
     t_ns: int
     turn: int
@@ -155,6 +162,48 @@ class Stall(Event, frozen=True, tag="stall"):
 
     t_ns: int
     lag_ns: int
+
+
+class LaneAt(Event, frozen=True, tag="lane"):
+    """Microphone: where a sample of the user's lane lies in time, by the device's own stamps of many frames.
+
+    at_ns: the sample was at the microphone then, median · t_ns: when that was known · spread_ns: from the earliest to
+    the latest of the stamps · waited_ns: the least that any frame's last sample waited for its hand-over, by its stamp;
+    below 0 the stamps cannot be right (`sessions.lane`) · starts: the first one, or the first after samples were lost:
+    time before it is not counted on from here.
+    """
+
+    t_ns: int
+    sample: int
+    at_ns: int
+    spread_ns: int
+    waited_ns: int
+    starts: bool = False
+
+
+class Played(Event, frozen=True, tag="played"):
+    """Loudspeaker: sample `first_sample` of `reply` left the device at t_ns by its own stamp, and what follows it
+    without a gap. Logged for each such stretch."""
+
+    t_ns: int
+    reply: str
+    first_sample: int
+
+
+class Xrun(Event, frozen=True, tag="xrun"):
+    """A sound device was not served in time. what: "input overflow": samples of the microphone were lost · "output
+    underflow": the loudspeaker had a gap that is not the server's."""
+
+    t_ns: int
+    what: str
+
+
+class Echo(Event, frozen=True, tag="echo"):
+    """The agent's own voice was found in the microphone. correlation: 0 to 1 · delay_ns: loudspeaker to microphone."""
+
+    t_ns: int
+    correlation: float
+    delay_ns: int
 
 
 class Closed(Event, frozen=True, tag="closed"):
@@ -187,6 +236,10 @@ AnyEvent = (
     | Flushed
     | GaveUp
     | Stall
+    | LaneAt
+    | Played
+    | Xrun
+    | Echo
     | Closed
     | Ended
 )

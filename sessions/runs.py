@@ -118,6 +118,17 @@ class Share(msgspec.Struct, frozen=True):
         return Share(self.index + self.of * index, self.of * of)
 
 
+class MicrophoneUse(msgspec.Struct, frozen=True):
+    """A conversation by microphone. microphone, loudspeaker: names of the devices · their rates · end_after_ms: so much
+    quiet ends a turn."""
+
+    microphone: str
+    loudspeaker: str
+    microphone_hz: int
+    loudspeaker_hz: int
+    end_after_ms: int
+
+
 class MergedPart(msgspec.Struct, frozen=True):
     """A run that a merged one was made of. name: of its folder · dialogues: that it brought · the rest as its plan."""
 
@@ -169,6 +180,8 @@ class Plan(msgspec.Struct, frozen=True):
     """The runs that this one was put together from; then `floor` is the worst of theirs."""
     reflector: str = ""
     """The reflector that tells the network's share, "" for none."""
+    microphone: MicrophoneUse | None = None
+    """A person spoke; the script is what was said, written down afterwards. null where a script was performed."""
     version: int = PLAN_VERSION
 
 
@@ -248,6 +261,12 @@ class RunFolder:
             for name in ("plan.json", ".lock"):
                 (self.path / name).unlink(missing_ok=True)
             self.path.rmdir()
+
+    def amend(self, plan: Plan) -> None:
+        """Write the plan anew: what a person says by microphone is known when it was said."""
+        with disk_errors(self.path):
+            write_atomic(self.path / "plan.json", indented(plan))
+        self.plan = read_json(self.path / "plan.json", Plan, PLAN_VERSION, of="plan ")
 
     def dialogue(self, dialogue_id: str) -> Path:
         return self.path / "dialogues" / dialogue_id

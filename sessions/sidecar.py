@@ -22,7 +22,7 @@ from sessions.errors import BadAudio
 from sessions.runs import SIDECAR, disk_errors, indented, write_atomic
 from sessions.speech_end import SpeechEnd
 
-By = Literal["annotation", "speech_end/energy-1", "speech_end/silero-1"]
+By = Literal["annotation", "speech_end/energy-1", "speech_end/silero-1", "speech_end/floor-1"]
 
 
 class SidecarFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -29,6 +29,8 @@ from sessions.errors import BadAudio
 ANNOTATION = "annotation"
 ENERGY_1 = "speech_end/energy-1"
 SILERO_1 = "speech_end/silero-1"
+FLOOR_1 = "speech_end/floor-1"
+"""By level above the noise of a room, while it is heard (harness/microphone/detector.py)."""
 
 BLOCKS_PER_S = 200
 RANGE_DB = 35.0

@@ -10,8 +10,9 @@ import msgspec
 
 from clients.events import Interpreter, ReplyBegan
 from sessions import events as log
-from sessions.clock import NS_PER_S, samples_to_ns
+from sessions.clock import NS_PER_MS, NS_PER_S, samples_to_ns
 from sessions.errors import DuologueError
+from sessions.lane import LaneTimes
 from sessions.runs import PlannedTurn
 from sessions.scripts import RATE_HZ
 
@@ -20,6 +21,8 @@ Line = tuple[int, log.AnyEvent]
 Found = tuple[int | None, str]
 """A problem: the line of events.jsonl, None for the log as a whole, and what is wrong."""
 
+HANDED_EARLY_NS = 5 * NS_PER_MS
+"""By so much may a sound device's own stamps be wrong: it cannot hand over what it has not heard yet."""
 _decoder = msgspec.json.Decoder(log.AnyEvent)
 
 
@@ -144,11 +147,13 @@ def _turn(number: int, event: log.TurnStarted, planned: Sequence[PlannedTurn]) -
 
 @dataclass(slots=True)
 class _Lane:
-    """Where the next frame must begin, and where sample 0 lies. turn: of an utterance; None: of the lane itself."""
+    """Where the next frame must begin, and where sample 0 lies. heard: of a microphone: where each lies in time, and
+    which one of it is sample 0."""
 
     start_ns: int
     rate_hz: int
     next_sample: int = 0
+    heard: tuple[LaneTimes, int] | None = None
 
 
 def _frames(lines: Sequence[Line]) -> Iterator[Found]:
@@ -157,12 +162,19 @@ def _frames(lines: Sequence[Line]) -> Iterator[Found]:
     committed: dict[int, int] = {}
     flowing = False
     rate_hz = next((event.rate_hz for _, event in lines if isinstance(event, log.Opened)), RATE_HZ)
+    times = LaneTimes.of((event for _, event in lines), rate_hz)
     for number, event in lines:
         if isinstance(event, log.Ready) and event.lane_start_ns is not None:
-            lanes[None], flowing = _Lane(event.lane_start_ns, rate_hz), True
+            lanes[None], flowing = (
+                _Lane(event.lane_start_ns, rate_hz, heard=None if times is None else (times, 0)),
+                True,
+            )
         elif isinstance(event, log.TurnStarted):
-            lanes[event.turn] = _Lane(event.start_ns, event.rate_hz)
-            if flowing:
+            heard = None if times is None or event.lane_sample is None else (times, event.lane_sample)
+            lanes[event.turn] = _Lane(event.start_ns, event.rate_hz, heard=heard)
+            if heard is not None:
+                yield from _where_it_was_heard(number, event, times)
+            elif flowing:
                 yield from _on_a_sample(number, event, lanes[None])
         elif isinstance(event, log.Sent) and event.what == "commit" and event.turn is not None:
             committed[event.turn] = number
@@ -184,6 +196,12 @@ def _on_a_sample(number: int, event: log.TurnStarted, lane: _Lane) -> Iterator[F
         yield number, f"turn {event.turn + 1} does not begin on a sample of the lane"
 
 
+def _where_it_was_heard(number: int, event: log.TurnStarted, times: LaneTimes | None) -> Iterator[Found]:
+    end = (event.lane_sample or 0) + event.last_sample + 1
+    if times is not None and event.speech_end_ns != times.at_ns(end):
+        yield number, f"turn {event.turn + 1} does not end where the device's stamps put sample {end} of the lane"
+
+
 def _frame(number: int, event: log.Sent, lane: _Lane) -> Iterator[Found]:
     if event.first_sample != lane.next_sample:
         yield number, f"first_sample is {event.first_sample}; the frame before it ended at {lane.next_sample}"
@@ -191,7 +209,12 @@ def _frame(number: int, event: log.Sent, lane: _Lane) -> Iterator[Found]:
         yield number, "a frame of audio without the instant at which it was due"
         return
     due_ns = lane.start_ns + samples_to_ns(event.first_sample + event.samples, lane.rate_hz)
-    if event.due_ns != due_ns:
+    if lane.heard is not None:
+        times, first = lane.heard
+        early_ns = times.at_ns(first + event.first_sample + event.samples) - event.due_ns
+        if early_ns > HANDED_EARLY_NS:
+            yield number, f"handed over {early_ns} ns before its last sample was at the microphone"
+    elif event.due_ns != due_ns:
         yield number, f"due_ns is not the end of its last sample, {due_ns}"
     if event.t_ns < event.due_ns:
         yield number, f"sent {event.due_ns - event.t_ns} ns before it was due"

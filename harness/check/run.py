@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from clients.dialect import interpreter_of
+from harness.check.heard import check_heard
 from harness.check.log import Line, check_log, check_replies, read_lines
 from harness.check.problem import Problem
 from harness.check.waterfall import discord
@@ -113,6 +114,7 @@ def _dialogue(
     received = (folder / "received.bin").read_bytes()
     lines, found = read_lines((folder / "events.jsonl").read_bytes())
     found += check_log(lines, len(received), script.turns)
+    found += check_heard(run, line.id, lines, script.turns)
     opened = next((event for _, event in lines if isinstance(event, Opened)), None)
     if opened is not None:
         found += _kind(run, opened)

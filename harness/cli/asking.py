@@ -13,6 +13,7 @@ from sessions.secrets import Secrets
 if TYPE_CHECKING:
     from harness.runs.planning import Ask
     from sessions.runs import RunFolder
+    from sessions.scripts import Script
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
@@ -43,27 +44,18 @@ def secrets_of(secrets: Secrets, headers: tuple[str, ...], api_key_env: str) -> 
     return parsed, key
 
 
-def ask_of(target: str | None, headers: dict[str, str], options: dict[str, Any]) -> Ask:
-    """What is measured, loads aside. Raises `SetupError`."""
-    from harness.cli.perturb_option import perturb_scripts
+def ask_of(
+    target: str | None, headers: dict[str, str], options: dict[str, Any], scripts: list[Script] | None = None
+) -> Ask:
+    """What is measured, loads aside. scripts: what is said; None: as the options have it. Raises `SetupError`."""
     from harness.runs.planning import Ask
-    from harness.speech_end_error.methods import finder
-    from harness.spoken import speaker
     from sessions.runs import Limits
-    from sessions.scripts import load_script, script_from_audio
 
     if target is None:
         raise SetupError("no target", "Give the server's address, for example ws://127.0.0.1:8765")
-    if bool(options["scripts"]) == bool(options["audio"]):
-        raise SetupError("nothing to say, or two ways to say it", "Give either --script (repeatable) or --audio")
-    find_end = finder(options["speech_end"])
-    speak = speaker()
-    scripts = [load_script(name, find_end=find_end, speak=speak) for name in options["scripts"]] or [
-        script_from_audio(options["audio"], find_end=find_end)
-    ]
     return Ask(
         target=target,
-        scripts=perturb_scripts(scripts, options["perturb"], options["perturb_seed"]),
+        scripts=_scripts(options) if scripts is None else scripts,
         protocol=options["protocol"],
         repeat=options["repeat"],
         warmup=options["warmup"],
@@ -82,6 +74,22 @@ def ask_of(target: str | None, headers: dict[str, str], options: dict[str, Any])
             bytes_per_dialogue=options["limit_bytes"],
         ),
     )
+
+
+def _scripts(options: dict[str, Any]) -> list[Script]:
+    from harness.cli.perturb_option import perturb_scripts
+    from harness.speech_end_error.methods import finder
+    from harness.spoken import speaker
+    from sessions.scripts import load_script, script_from_audio
+
+    if bool(options["scripts"]) == bool(options["audio"]):
+        raise SetupError("nothing to say, or two ways to say it", "Give either --script (repeatable) or --audio")
+    find_end = finder(options["speech_end"])
+    speak = speaker()
+    scripts = [load_script(name, find_end=find_end, speak=speak) for name in options["scripts"]] or [
+        script_from_audio(options["audio"], find_end=find_end)
+    ]
+    return perturb_scripts(scripts, options["perturb"], options["perturb_seed"])
 
 
 def _reflector(address: str) -> str:

@@ -1,4 +1,4 @@
-"""`duologue talk`: whole dialogues in full duplex, by scripts that interrupt, pause, cough and stay silent."""
+"""`duologue talk`: whole dialogues in full duplex: by scripts that interrupt, pause and cough, or by you."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 
 from harness.cli.asking import ask_of, resumed, secrets_of
 from harness.cli.dialogue_options import limit_options, session_options
+from harness.cli.microphone_options import converse_with, microphone_options, only_with_a_microphone
 from harness.cli.perturb_option import perturb_option
 from harness.cli.resuming import refuse_changes
 from sessions.errors import DuologueError
@@ -26,6 +27,7 @@ Examples:
       --api-key-env OPENAI_API_KEY --script backchannel --script noise --repeat 5
   duologue talk ws://127.0.0.1:8765 --script mid-sentence-pauses --vad silence_duration_ms=700
   duologue talk --resume runs/2026-11-29T10-15-00-talk
+  duologue talk ws://127.0.0.1:8765 --mic
 """
 
 
@@ -42,6 +44,7 @@ Examples:
     show_default=True,
     help="Who ends the user's turn: the server's voice detection, or this client (commit).",
 )
+@microphone_options
 @session_options
 @perturb_option
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder  [default: runs/<now>-talk]")
@@ -52,13 +55,17 @@ def talk(secrets: Secrets, /, target: str | None, resume: Path | None, as_json: 
 
     The user interrupts, says mm-hm, coughs, pauses in mid-sentence and stays silent; the table and report.html tell who
     talked over whom, what stopped the assistant and what did not. `--script all` performs every shipped script. The run
-    folder is that of `duologue measure`; docs/talk.md tells what is sent when.
+    folder is that of `duologue measure`; docs/talk.md tells what is sent when. With --mic you converse yourself, until
+    Ctrl-C, and get the same.
 
     Exit code: 0 measured, 1 no turn was completed, 2 set-up error, 130 interrupted (a readable run remains).
     """
     from harness.runs.measuring import begin_run, measure_run
     from harness.runs.run import Access
 
+    if options["mic"]:
+        return converse_with(secrets, target, options, resume=resume, as_json=as_json)
+    only_with_a_microphone(options)
     headers, api_key = secrets_of(secrets, options["headers"], options["api_key_env"])
     if resume is not None:
         refuse_changes(_MAY_COME_WITH_RESUME)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from clients.dialect import Outgoing
 from clients.events import Interpreter, Pcm, PeerEvent, ReplyAudio, ReplyBegan, ReplyEnded, ReplyText, UserSpeech
@@ -23,11 +24,19 @@ class Ears:
     """Reads one connection to its end. `ready` is set when the session stands, or never will (`refused`, `link.lost`).
 
     finds_onsets: whether any turn waits for the first audible sample of a reply; only then is a reply decoded until it
-    is found.
+    is found. listener: told (reply, int16 (samples,)) of all audio as it comes; without one, most is never decoded.
     """
 
-    def __init__(self, link: Link, interrupter: Interrupter, *, finds_onsets: bool) -> None:
+    def __init__(
+        self,
+        link: Link,
+        interrupter: Interrupter,
+        *,
+        finds_onsets: bool,
+        listener: Callable[[str, Pcm], None] | None = None,
+    ) -> None:
         self._link = link
+        self._listener = listener
         self._interrupter = interrupter
         self._interpreter: Interpreter = link.dialect.interpreter()
         self._guard = TextGuard(link.how.secrets, link.record.messages)
@@ -60,7 +69,7 @@ class Ears:
 
     def _take_more_audio(self, data: bytes, t_ns: int, first_ns: int, binary: bool) -> bool:
         """Nearly all messages are more audio of a reply that is heard already: they wake nobody and are not decoded."""
-        if self._interpreting:
+        if self._interpreting or self._listener is not None:
             return False
         more = self._interpreter.more_audio(data)
         if more is None or more[0] in self._finders:
@@ -105,6 +114,8 @@ class Ears:
 
     def _follow(self, event: PeerEvent, t_ns: int) -> None:
         """What an event makes this client do, beyond knowing of it."""
+        if isinstance(event, ReplyAudio) and self._listener is not None:
+            self._listener(event.reply, event.pcm)
         match event:
             case ReplyAudio(reply, _, pcm) if reply in self._finders:
                 self._find_onset(reply, pcm)

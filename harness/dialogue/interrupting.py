@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from clients.dialect import Outgoing
 from harness.dialogue.link import Link
 from harness.dialogue.tracker import LiveReply
@@ -11,11 +13,12 @@ from sessions.events import Flushed
 class Interrupter:
     """Flushes, cancels and truncates.
 
-    What of a reply comes after it was flushed is received and kept, but never heard.
+    What of a reply comes after it was flushed is received and kept, but never heard. dropped: told whenever one was.
     """
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, dropped: Callable[[], None] = lambda: None) -> None:
         self._link = link
+        self._dropped = dropped
         self._interrupting: int | None = None
         """The interruption being spoken, where a reply that was asked for before had not begun."""
 
@@ -51,6 +54,7 @@ class Interrupter:
     def _drop(self, reply: LiveReply, turn: int, why: str, t_ns: int) -> None:
         link = self._link
         reply.flushed_ns = t_ns
+        self._dropped()
         link.log(Flushed(t_ns=t_ns, reply=reply.id, turn=turn, why=why))
         if why == "cancel" and reply.done_ns is None:
             several = sum(other.done_ns is None for other in link.tracker.replies.values()) > 1

@@ -90,12 +90,17 @@ class Dialogue:
         if link.lost is not None:
             raise link.lost
         link.ready_ns = link.clock.now_ns()
+        lane = self._begin_lane()
+        self.record.set_up = True
+        link.how.on_ready()
+        return lane
+
+    def _begin_lane(self) -> Lane | None:
+        link = self._link
         if link.dialect.protocol_class in ("B", "D"):
             self._mouth.lane = Lane(link.ready_ns, link.dialect.rate_hz, self._frame_samples)
         lane = self._mouth.lane
         link.log(Ready(t_ns=link.ready_ns, lane_start_ns=lane.start_ns if lane else None))
-        self.record.set_up = True
-        link.how.on_ready()
         return lane
 
     def _set_up_timeout(self, limit_s: float) -> ConnectTimeout:

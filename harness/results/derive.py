@@ -156,8 +156,8 @@ def _frames_of(
     if lane_start_ns is None:
         own = [event for event in frames if event.turn == turn.turn]
         return tuple(SentFrame(e.due_ns or 0, e.t_ns, e.first_sample, e.samples) for e in own)
-    first = _lane_index(turn.start_ns, lane_start_ns, turn.rate_hz)
-    until = None if following is None else _lane_index(following.start_ns, lane_start_ns, turn.rate_hz)
+    first = _lane_index(turn, lane_start_ns)
+    until = None if following is None else _lane_index(following, lane_start_ns)
     return tuple(
         SentFrame(e.due_ns or 0, e.t_ns, e.first_sample - first, e.samples)
         for e in frames
@@ -165,9 +165,11 @@ def _frames_of(
     )
 
 
-def _lane_index(start_ns: int, lane_start_ns: int, rate_hz: int) -> int:
-    """The lane sample that begins at `start_ns`, an instant that was made from a whole sample."""
-    return ((start_ns - lane_start_ns) * rate_hz + NS_PER_S // 2) // NS_PER_S
+def _lane_index(turn: log.TurnStarted, lane_start_ns: int) -> int:
+    """The lane sample that the turn begins with: its start was made from a whole sample, where the log does not say."""
+    if turn.lane_sample is not None:
+        return turn.lane_sample
+    return ((turn.start_ns - lane_start_ns) * turn.rate_hz + NS_PER_S // 2) // NS_PER_S
 
 
 def _ends(events: Sequence[log.AnyEvent], turns: list[UserTurn], ended: log.Ended | None) -> tuple[End, ...]:

@@ -18,6 +18,7 @@ from harness.report.turns_csv import write_turns_csv
 from harness.results import recording
 from harness.results.derive import Derived, derive
 from harness.results.dialogue_result import DialogueResult
+from harness.results.heard_lane import heard_lane
 from harness.results.timeline import timeline_of
 from harness.runs.losses import read_losses, still_lost
 from harness.runs.planning import slot_of
@@ -76,8 +77,8 @@ def finish_dialogue(run: RunFolder, line: JournalLine, script: PlannedScript) ->
     events = read_log(folder / "events.jsonl")
     derived = derive(events, (folder / "received.bin").read_bytes())
     place = folder / "recording.flac"
-    clips = _clips(run, script, derived)
-    rendered = place.exists() or recording.write(folder, derived.conversation, clips, derived.closed_ns)
+    clips, lane = _clips(run, script, derived), heard_lane(folder, events)
+    rendered = place.exists() or recording.write(folder, derived.conversation, clips, derived.closed_ns, lane)
     recorded = str(place.relative_to(run.path)) if rendered else ""
     return _result(run, line, script, derived, recorded, trips_of(events))
 

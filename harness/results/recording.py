@@ -28,16 +28,23 @@ def reply_audio(replies: Sequence[Reply]) -> Pcm:
     return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.int16)
 
 
-def stereo(conversation: Conversation, clips: dict[int, Pcm], closed_ns: int | None) -> Pcm:
+Placed = tuple[int, Pcm]
+"""Sound of a lane: when its first sample was, and int16 (samples,)."""
+
+
+def stereo(
+    conversation: Conversation, clips: dict[int, Pcm], closed_ns: int | None, lane: Sequence[Placed] = ()
+) -> Pcm:
     """int16 (samples, 2) at the conversation's rate, from session ready to the later of close and end of play-out.
 
-    clips: by turn, int16 (samples,), what the user lane carried from the turn's first sample on.
+    clips: by turn, int16 (samples,), what the user lane carried from the turn's first sample on · lane: all that it
+    carried, where that is known (a microphone's), in place of these.
     """
     ready_ns = conversation.ready_ns
     if ready_ns is None:
         return np.zeros((0, 2), dtype=np.int16)
     rate_hz = conversation.rate_hz
-    user = [(turn.start_ns, clips[turn.index]) for turn in conversation.turns if turn.index in clips]
+    user = lane or [(turn.start_ns, clips[turn.index]) for turn in conversation.turns if turn.index in clips]
     heard = [piece for reply in conversation.replies for piece in _heard(reply, conversation)]
     ends = [_index(start_ns, ready_ns, rate_hz) + len(pcm) for start_ns, pcm in (*user, *heard)]
     last_ns = max(filter(None, (closed_ns, conversation.ended_ns)), default=ready_ns)
@@ -54,8 +61,8 @@ def _index(t_ns: int, ready_ns: int, rate_hz: int) -> int:
     return ((t_ns - ready_ns) * rate_hz + NS_PER_S // 2) // NS_PER_S
 
 
-def _heard(reply: Reply, conversation: Conversation) -> list[tuple[int, Pcm]]:
-    """The reply's audible pieces: (start, int16 (samples,)), one per stretch without a gap."""
+def _heard(reply: Reply, conversation: Conversation) -> list[Placed]:
+    """The reply's audible pieces, one per stretch without a gap."""
     rate_hz = conversation.rate_hz
     playout = play(arrivals_of(reply.packets), rate_hz)
     if playout is None:
@@ -84,13 +91,19 @@ def write_replies(folder: Path, conversation: Conversation) -> None:
             audio.write_flac(reply_file(folder, replies.turn.index), pcm, conversation.rate_hz)
 
 
-def write(folder: Path, conversation: Conversation, clips: dict[int, Pcm], closed_ns: int | None) -> bool:
+def write(
+    folder: Path,
+    conversation: Conversation,
+    clips: dict[int, Pcm],
+    closed_ns: int | None,
+    lane: Sequence[Placed] = (),
+) -> bool:
     """Write `recording.flac`, and `reply-<turn>.flac` (turns from 1) with all audio that was generated.
 
     False, and no recording, where the session never began.
     """
     write_replies(folder, conversation)
-    lanes = stereo(conversation, clips, closed_ns)
+    lanes = stereo(conversation, clips, closed_ns, lane)
     if len(lanes):
         audio.write_flac(folder / "recording.flac", lanes, conversation.rate_hz)
     return bool(len(lanes))

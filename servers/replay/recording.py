@@ -189,7 +189,9 @@ def _on_the_lane(events: Sequence[log.AnyEvent], utterances: Sequence[Utterance]
     found = []
     for one in utterances:
         turn = starts[one.turn]
-        first = ((turn.start_ns - ready.lane_start_ns) * turn.rate_hz + NS_PER_S // 2) // NS_PER_S
+        first = turn.lane_sample
+        if first is None:
+            first = ((turn.start_ns - ready.lane_start_ns) * turn.rate_hz + NS_PER_S // 2) // NS_PER_S
         for what, sample, at_ns in ((START, one.first_loud, turn.start_ns), (END, one.last_sample, turn.speech_end_ns)):
             line = _line_with(frames, first + sample)
             if line is not None:

@@ -1,0 +1,1 @@
+"""A person converses with the target, by microphone and loudspeaker."""

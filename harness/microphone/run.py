@@ -1,0 +1,180 @@
+"""A conversation by microphone from beginning to end: converse, write down what was said, tell."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from clients.transports import Transport
+from harness import exits
+from harness.dialogue.record import Performance
+from harness.microphone.conversing import Conversing
+from harness.microphone.device import Device
+from harness.microphone.screen import TerminalScreen
+from harness.microphone.turns import NAME, Lane, said, script_of
+from harness.network.pings import Pings
+from harness.runs.clock_checks import ClockChecks
+from harness.runs.loop import run_timed
+from harness.runs.measuring import tell_run
+from harness.runs.planning import slot_of
+from harness.runs.run import Access, connector, dialect_for
+from sessions import audio, sidecar
+from sessions.clock import Clock
+from sessions.lane import LANE_FILE
+from sessions.runs import JournalLine, MicrophoneUse, RunFolder, disk_errors
+from sessions.scripts import Script
+from sessions.speech_end import FindEnd, SpeechEnd
+
+_SWITCH_S: Final = 0.0005
+"""How long one thread may hold up the others: PortAudio's must not wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """use: for the plan · find_end: says where speech ends; None: the detector · screen: what the person sees."""
+
+    device: Device
+    use: MicrophoneUse
+    find_end: FindEnd | None
+    screen: TerminalScreen
+
+
+def empty_script() -> Script:
+    """What is to be said: nobody knows."""
+    return Script(NAME, "", "", "", None, "", ())
+
+
+def converse(run: RunFolder, access: Access, clock: Clock, talk: Talk, *, as_json: bool, check_clock: bool) -> int:
+    """Converse until the person ends it, derive everything, print the table. The command's exit code."""
+    with run.locked():
+        run.amend(msgspec.structs.replace(run.plan, microphone=talk.use))
+        checks = ClockChecks(run, asked=check_clock, quiet=as_json)
+        try:
+            checks.before()
+        except KeyboardInterrupt:
+            run.discard()
+            return exits.INTERRUPTED
+        try:
+            run_timed(perform(run, access, clock, talk))
+        finally:
+            talk.screen.close()
+        checks.after(interrupted=True)  # the person waits for the end
+        return tell_run(run, as_json=as_json)
+
+
+async def perform(
+    run: RunFolder,
+    access: Access,
+    clock: Clock,
+    talk: Talk,
+    connect: Callable[[], Awaitable[Transport]] | None = None,
+) -> None:
+    """One conversation, from its connection to its line in the journal. Raises the error of a session that could not
+    be set up."""
+    slot = slot_of(run.plan, 0)
+    dialect = dialect_for(run.plan, slot.script, access)
+    how = Performance(
+        dialect=dialect,
+        connect=connect or connector(run.plan, dialect, access, clock),
+        clock=clock,
+        limits=run.plan.limits,
+        frame_ms=run.plan.frame_ms,
+        secrets=access.secrets,
+        pings=Pings(clock),
+    )
+    conversing = Conversing(how, talk.device, talk.screen, talk.use.end_after_ms)
+    with _in_time(), _stopped_by_signals(conversing), _ended_by_enter(conversing):
+        record = await conversing.perform()
+    if record.error is not None:
+        raise record.error
+    if conversing.failure:
+        talk.screen.warn(conversing.failure)
+    _keep(run, conversing, talk)
+
+
+def _keep(run: RunFolder, conversing: Conversing, talk: Talk) -> None:
+    """Clips, plan, lane, record, and last the journal's line: what that names is on disk."""
+    slot, record = slot_of(run.plan, 0), conversing.record
+    turns = []
+    lane = conversing.lane
+    if len(lane):
+        manual = run.plan.protocol_class == "A"
+        turns = said(Lane(lane, conversing.clock.times(), manual), conversing.turns, talk.find_end)
+    for turn in turns:
+        place = run.clip(turn.planned.audio)
+        if not place.exists():
+            audio.write_flac(place, turn.clip.pcm, turn.clip.rate_hz)
+            sidecar.write(place, SpeechEnd(turn.planned.last_sample, turn.clip.rate_hz, turn.planned.method))
+    record.events += [turn.started for turn in turns]
+    run.amend(msgspec.structs.replace(run.plan, scripts=[script_of(turns, slot.script)]))
+    folder = run.write_dialogue(slot.id, record.log(), record.received)
+    with disk_errors(folder):
+        audio.write_flac(folder / LANE_FILE, lane, run.plan.rate_hz)
+    run.append_journal(JournalLine(slot.id, 0, NAME, False, len(turns)))
+
+
+@contextlib.contextmanager
+def _in_time() -> Iterator[None]:
+    """No collection of garbage, and no long turn of another thread, holds up a frame."""
+    switch_s = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_S)
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        sys.setswitchinterval(switch_s)
+
+
+@contextlib.contextmanager
+def _stopped_by_signals(conversing: Conversing) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the conversation; a second one breaks it off."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    is_asked = False
+
+    def stop() -> None:
+        nonlocal is_asked
+        if is_asked or not conversing.record.set_up:
+            task.cancel()
+        is_asked = True
+        conversing.stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+@contextlib.contextmanager
+def _ended_by_enter(conversing: Conversing) -> Iterator[None]:
+    """On a terminal the Enter key ends a turn."""
+    if not sys.stdin.isatty():
+        yield
+        return
+    loop, number = asyncio.get_running_loop(), sys.stdin.fileno()
+
+    def read() -> None:
+        if os.read(number, 1024):
+            conversing.end_turn()
+        else:  # Ctrl-D
+            conversing.stop()
+
+    loop.add_reader(number, read)
+    try:
+        yield
+    finally:
+        loop.remove_reader(number)
