@@ -1,0 +1,228 @@
+"""ASR-WER: how far what a recogniser hears in a reply is from the reply's own text.
+
+It holds the errors of both, the voice and the recogniser; only differences between systems heard by the same recogniser
+mean something. What is empty is never left out in silence:
+
+text              speech            outcome
+words             words             the rates
+words             none heard        every word a deletion: rate 1 (a reply that is silent must not look good)
+none after        anything          unavailable, there is nothing that the rate could be a share of; words that were
+normalising                         heard all the same are flagged
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from metrics.result import Failed, Measured, Unavailable, Value
+from metrics.scoring import Aggregate, Figure, Metric, Option, Options, Sample, Score, ScoreLine
+from metrics.stats import NEEDED_DIALOGUES, ratio_interval
+from metrics.text.alignment import Counts, Unit, align, count, unit_of, units
+from metrics.text.heard import Said, said, without
+from metrics.text.normalisers import AUTO, NORMALISERS, for_language, normalise, normaliser
+from metrics.text.packages import versions
+from sessions.errors import SetupError
+
+AS_PUBLISHED: Final = "as-published"
+_SHARE: Final = "share"
+_RATE: Final = "(S + D + I) / (S + D + H) of the cheapest alignment, every edit 1, not clipped"
+
+METRIC: Final = Metric(
+    name="asr_wer",
+    version="asr_wer/1",
+    purpose="how far what a recogniser hears is from the reply's own text",
+    figures=(
+        Figure("wer", _SHARE, "lower", "ASR word error rate", f"{_RATE}; in words"),
+        Figure("cer", _SHARE, "lower", "ASR character error rate", f"{_RATE}; in characters, spaces inside counted"),
+        Figure("substitutions", _SHARE, "lower", "substituted", "S / (S + D + H) in the headline's unit"),
+        Figure("deletions", _SHARE, "lower", "not heard", "D / (S + D + H) in the headline's unit"),
+        Figure("insertions", _SHARE, "lower", "heard beside the text", "I / (S + D + H) in the headline's unit"),
+    ),
+    derive="metrics.text.asr_wer:derive",
+    needs=("asr",),
+    identify="metrics.text.asr_wer:identify",
+    summarise="metrics.text.asr_wer:summarise",
+    reads=("language", "text"),
+    options=(
+        Option("normaliser", AUTO, "how spellings are made equal; auto: by language", (AUTO, *NORMALISERS)),
+        Option("unit", AUTO, "what the headline counts; auto: by language", (AUTO, "words", "characters")),
+        Option(
+            "form",
+            "ours",
+            "as-published: as URO-Bench, its normaliser, and a rate of 1 for a text of nothing",
+            ("ours", AS_PUBLISHED),
+        ),
+    ),
+    extra="text",
+)
+
+
+def identify(options: Options) -> dict[str, str]:
+    """Versions of the normaliser and of all that it stands on."""
+    if options["form"] == AS_PUBLISHED and (options["normaliser"], options["unit"]) != (AUTO, AUTO):
+        raise SetupError("asr_wer as published has its own normaliser and units", "Leave one of the two out")
+    names = [options["normaliser"]]
+    if options["form"] == AS_PUBLISHED:
+        names = ["uro-en", "uro-zh"]
+    elif names == [AUTO]:
+        names = ["whisper-en", "uro-zh", "basic"]
+    identity = versions("jiwer")
+    for name in names:
+        identity |= {name: normaliser(name).version, **normaliser(name).packages()}
+    return identity
+
+
+def derive(samples: Sequence[Sample], outputs: Sequence[Mapping[str, Score]], options: Options) -> Sequence[Score]:
+    return [_one(said(sample, scores), options) for sample, scores in zip(samples, outputs, strict=True)]
+
+
+def _one(found: Said | Unavailable | Failed, options: Options) -> Score:
+    if not isinstance(found, Said):
+        return without(METRIC, found)
+    published = options["form"] == AS_PUBLISHED
+    if published and found.language not in ("en", "zh"):
+        return METRIC.nothing("URO-Bench has an error rate for English and Chinese alone")
+    name = f"uro-{found.language}" if published else options["normaliser"]
+    name = for_language(found.language) if name == AUTO else name
+    unit: Unit = unit_of(found.language) if options["unit"] == AUTO else _unit(options["unit"])
+    reference, hypothesis = map(normalise(name), (found.text, found.transcript.text))
+    if not published:
+        reference, hypothesis = _worded(reference), _worded(hypothesis)
+    return _scored(found, reference, hypothesis, _How(name, unit, published))
+
+
+def _worded(text: str) -> str:
+    """Nothing, where no letter or digit is in it: Whisper's normaliser leaves a full stop of "..."."""
+    return text if any(map(str.isalnum, text)) else ""
+
+
+class _How(msgspec.Struct, frozen=True):
+    normaliser: str
+    unit: Unit
+    published: bool
+
+
+def _unit(asked: str) -> Unit:
+    return "characters" if asked == "characters" else "words"
+
+
+def _scored(found: Said, reference: str, hypothesis: str, how: _How) -> Score:
+    steps = {unit: align(units(reference, unit), units(hypothesis, unit)) for unit in _units(how.unit)}
+    counts = {unit: count(of_unit) for unit, of_unit in steps.items()}
+    flags = list(found.flags)
+    if found.transcript.no_speech:
+        flags.append(f"no speech: {found.transcript.no_speech}")
+    headline = counts[how.unit]
+    if headline.rate is not None and headline.rate > 1:
+        flags.append(f"more errors than {how.unit}: {headline.errors} of {headline.units}")
+    if not headline.units and headline.insertions:
+        flags.append(f"speech without text: {hypothesis!r}")
+    return Score(
+        {
+            "wer": _rate(counts.get("words"), how, found),
+            "cer": _rate(counts["characters"], how, found),
+            "substitutions": _share(headline.substitutions, headline, how, found),
+            "deletions": _share(headline.deletions, headline, how, found),
+            "insertions": _share(headline.insertions, headline, how, found),
+        },
+        flags,
+        {
+            "normaliser": f"{how.normaliser}/{normaliser(how.normaliser).version}",
+            "unit": how.unit,
+            "reference": reference,
+            "hypothesis": hypothesis,
+            "counts": {unit: msgspec.to_builtins(of_unit) for unit, of_unit in counts.items()},
+            "alignment": [msgspec.to_builtins(step) for step in steps[how.unit]],
+        },
+    )
+
+
+def _units(headline: Unit) -> tuple[Unit, ...]:
+    return ("words", "characters") if headline == "words" else ("characters",)
+
+
+def _rate(counts: Counts | None, how: _How, found: Said) -> Measured:
+    if counts is None:
+        return Unavailable("counted in characters: this language's words are not told apart by spaces")
+    if counts.rate is not None:
+        return Value(counts.rate)
+    return Value(1.0) if how.published else _nothing(found)
+
+
+def _share(edits: int, counts: Counts, how: _How, found: Said) -> Measured:
+    return Value(edits / counts.units) if counts.units else _nothing(found)
+
+
+def _nothing(found: Said) -> Unavailable:
+    if not found.text.strip():
+        return Unavailable("the reply's own text is empty")
+    return Unavailable("the reply's own text has no words after the normaliser")
+
+
+_CORPUS: Final[tuple[tuple[str, Unit, str], ...]] = (
+    ("wer", "words", "corpus WER"),
+    ("cer", "characters", "corpus CER"),
+)
+
+
+def summarise(lines: Iterable[ScoreLine]) -> list[Aggregate]:
+    """Corpus rates: all errors over all units of the references, which long replies decide; the means do not."""
+    found = {figure: _Corpus(figure, unit, title) for figure, unit, title in _CORPUS}
+    for line in lines:
+        for corpus in found.values():
+            corpus.take(line)
+    return [aggregate for corpus in found.values() for aggregate in corpus.aggregates()]
+
+
+class _Corpus:
+    """One rate, over all samples and by language."""
+
+    def __init__(self, figure: str, unit: Unit, title: str) -> None:
+        self._figure, self._unit, self._title = figure, unit, title
+        self._parts: dict[str, dict[str, Counts]] = defaultdict(lambda: defaultdict(Counts))
+        self._used: Counter[str] = Counter()
+        self._unavailable: dict[str, Counter[str]] = defaultdict(Counter)
+        self._errors: dict[str, Counter[str]] = defaultdict(Counter)
+        self._languages: set[str] = set()
+
+    def take(self, line: ScoreLine) -> None:
+        self._languages.add(line.language)
+        measured = line.score.figures.get(self._figure, Unavailable("not given"))
+        for language in {"", line.language}:
+            if isinstance(measured, Unavailable):
+                self._unavailable[language][measured.because] += 1
+            elif isinstance(measured, Failed):
+                self._errors[language][measured.error] += 1
+            else:
+                self._used[language] += 1
+                counts = msgspec.convert(line.score.details["counts"][self._unit], Counts)
+                self._parts[language][line.group or f"\0{line.sample}"] += counts
+
+    def aggregates(self) -> list[Aggregate]:
+        """None of a unit that no sample was counted in."""
+        languages = sorted(self._parts) if len(self._languages) > 1 else [""]
+        return [self._aggregate(language) for language in languages if self._used[language]]
+
+    def _aggregate(self, language: str) -> Aggregate:
+        groups = [counts for _, counts in sorted(self._parts[language].items())]
+        total = sum(groups, Counts())
+        ci95 = ratio_interval([(counts.errors, counts.units) for counts in groups])
+        return Aggregate(
+            figure=f"corpus_{self._figure}",
+            title=self._title,
+            unit=_SHARE,
+            direction="lower",
+            value=total.rate,
+            used=self._used[language],
+            skipped=self._unavailable[language].total(),
+            failed=self._errors[language].total(),
+            ci95=ci95,
+            no_ci95="" if ci95 else f"needs {NEEDED_DIALOGUES} dialogues or folders, has {len(groups)}",
+            language=language,
+            unavailable=dict(self._unavailable[language].most_common()),
+            errors=dict(self._errors[language].most_common()),
+        )
