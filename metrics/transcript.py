@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
+
+from metrics.result import Failed, Unavailable
+from metrics.scoring import Score
+
+WORDS: Final = "words"
+"""The one figure of the metric `asr`; it says why there is no transcript, where there is none."""
 
 
 class Word(msgspec.Struct, frozen=True):
@@ -15,6 +23,11 @@ class Word(msgspec.Struct, frozen=True):
     start_s: float | None = None
     end_s: float | None = None
     probability: float | None = None
+
+    def later(self, by_s: float) -> Word:
+        """The same word in a sound that begins so much earlier."""
+        start_s, end_s = (None if at_s is None else round(at_s + by_s, 4) for at_s in (self.start_s, self.end_s))
+        return Word(self.text, start_s, end_s, self.probability)
 
 
 class Transcript(msgspec.Struct, frozen=True):
@@ -38,3 +51,12 @@ class Transcript(msgspec.Struct, frozen=True):
     def timed(self) -> bool:
         """Whether every word has its times."""
         return bool(self.words) and all(word.start_s is not None and word.end_s is not None for word in self.words)
+
+
+def transcript_of(heard: Score) -> Transcript | Unavailable | Failed:
+    """What the metric `asr` gave for a sample, or why there is nothing that could be compared with a text: nobody
+    speaks in it, its language is not the recogniser's, the recogniser failed."""
+    figure = heard.figures[WORDS]
+    if isinstance(figure, Unavailable | Failed):
+        return figure
+    return msgspec.convert(heard.details, Transcript)

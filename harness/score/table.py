@@ -7,7 +7,13 @@ from functools import cache
 from metrics.scoring import Metric
 from sessions.tables import load
 
-METRICS: dict[str, str] = {}
+METRICS: dict[str, str] = {
+    "asr": "harness.recognise.metric:METRIC",
+    "dnsmos": "metrics.speech_quality.dnsmos:METRIC",
+    "plcmos": "metrics.speech_quality.plcmos:METRIC",
+    "utmos": "metrics.speech_quality.utmos.metric:METRIC",
+    "distillmos": "metrics.speech_quality.distillmos:METRIC",
+}
 
 
 @cache

@@ -1,0 +1,120 @@
+"""The metric `asr`, loaded: silence settled, long sounds cut, words joined again, and what looks wrong flagged."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+import msgspec
+
+from harness.from_recording.segments import Stretch
+from harness.recognise.backend import RATE_HZ, Backend, Heard
+from harness.recognise.loops import loops
+from harness.recognise.speech import pieces, silence, stretches
+from harness.recognise.word_times import in_sound
+from metrics.result import Failed, Measured, Unavailable, Value
+from metrics.scoring import Piece, Score
+from metrics.transcript import WORDS, Transcript, Word
+from sessions.audio import resample, to_float
+from sessions.errors import DuologueError, MetricUnavailable, SetupError
+from sessions.scripts import load_script
+
+_UNSPACED: Final = frozenset({"zh", "yue", "ja", "th", "lo", "my", "km", "bo"})
+_ISO: Final = {"cmn": "zh", "eng": "en", "zho": "zh", "jpn": "ja", "deu": "de", "fra": "fr", "spa": "es", "ita": "it"}
+_BUILT_IN: Final = ("facts", ("capital", "france"))
+"""A shipped script, and words of its first turn that any recogniser of English hears."""
+
+
+def primary(tag: str) -> str:
+    """ISO 639-1 of a BCP 47 tag: "zh" of "zh-Hans-CN" and of "cmn"; "" of ""."""
+    first = re.split(r"[-_]", tag.strip().lower())[0]
+    return _ISO.get(first, first)
+
+
+class Recogniser:
+    """A `Scorer`. speech: how speech is told, see `SPEECH` · gate: whether silence is settled before the back end is
+    asked · language: of samples whose language nobody said."""
+
+    def __init__(self, backend: Backend, name: str, speech: str, *, gate: bool = True, language: str = "") -> None:
+        self._backend, self._name, self._language = backend, name, primary(language)
+        self._speech = speech if gate else "none"
+        self._gate = gate
+        self._before = ""
+
+    def check(self) -> str:
+        """The first turn of a shipped script must be heard as what it says. An endpoint, which may charge for it, is
+        not asked, nor is a back end that does not hear English."""
+        if self._backend.at_once > 1:
+            return ""
+        script, wanted = _BUILT_IN
+        clip = load_script(script).turns[0].clip
+        try:
+            text = self._backend.hear(to_float(resample(clip.pcm, clip.rate_hz, RATE_HZ)), "en").text
+        except MetricUnavailable:
+            return ""
+        heard = text.lower()
+        return "" if all(word in heard for word in wanted) else f"self-check: heard {text!r} in the built-in question"
+
+    def score(self, pieces: Sequence[Piece]) -> Sequence[Score]:
+        speech = [self._spoken(piece) for piece in pieces]
+        if self._backend.at_once > 1 and len(pieces) > 1:
+            with ThreadPoolExecutor(self._backend.at_once) as pool:
+                heard = list(pool.map(self._hear, pieces, speech))
+        else:
+            heard = [self._hear(piece, found) for piece, found in zip(pieces, speech, strict=True)]
+        return [self._flagged(one) for one in heard]
+
+    def _spoken(self, piece: Piece) -> list[Stretch] | str:
+        """Where somebody speaks, or why nobody does."""
+        if self._gate and (why := silence(piece.samples)):
+            return why
+        found = stretches(piece.samples, self._speech)
+        return found or f"it is audible, but no voice is in it ({self._speech})"
+
+    def _hear(self, piece: Piece, speech: list[Stretch] | str) -> Transcript | DuologueError:
+        asked = primary(piece.sample.language) or self._language
+        if isinstance(speech, str):
+            return self._transcript("", "", asked, no_speech=speech)
+        language, texts, words = asked, [], list[Word]()
+        detected = ""
+        try:
+            for part in pieces(piece.samples, speech, self._backend.longest_s):
+                samples = piece.samples[part.first : part.stop]
+                one: Heard = self._backend.hear(samples, language)
+                detected = detected or one.language
+                # A sound that is cut is still in one language.
+                language = language or one.language
+                texts.append(one.text)
+                words += in_sound(one.words, samples, part.first / RATE_HZ) if self._gate else one.words
+        except SetupError:
+            raise
+        except DuologueError as error:
+            return error
+        space = "" if language in _UNSPACED else " "
+        return self._transcript(space.join(text for text in texts if text), detected, asked, words)
+
+    def _transcript(
+        self, text: str, language: str, asked: str, words: Sequence[Word] = (), *, no_speech: str = ""
+    ) -> Transcript:
+        return Transcript(text, language, asked, self._name, self._backend.model, list(words), no_speech)
+
+    def _flagged(self, heard: Transcript | DuologueError) -> Score:
+        if isinstance(heard, MetricUnavailable):
+            return Score({WORDS: Unavailable(str(heard))})
+        if isinstance(heard, DuologueError):
+            return Score({WORDS: Failed(str(heard))})
+        figure: Measured = Value(float(len(heard.words) or len(heard.text.split())))
+        if heard.no_speech:
+            figure = Unavailable(f"no speech: {heard.no_speech}")
+        flags = [f"loop: {loop}" for loop in loops(heard.text)]
+        # Some recognisers hand out their last answer again where they hear nothing.
+        if heard.text and heard.text == self._before:
+            flags.append("same transcript as the one before it")
+        if heard.language and heard.asked_language and heard.language != heard.asked_language:
+            flags.append(f"sounds like {heard.language}: transcribed as {heard.asked_language}")
+        if not heard.text and not heard.no_speech:
+            flags.append("nothing understood")
+        self._before = heard.text
+        return Score({WORDS: figure}, flags, msgspec.to_builtins(heard))
