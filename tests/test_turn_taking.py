@@ -298,6 +298,13 @@ class TestPauses:
         assert number(turn.turn_taking["premature_endpoint"]) == 1.0
         assert [case.was_cut for case in turn.pauses] == [False]
 
+    def test_a_turn_that_was_answered_too_early_is_owed_nothing(self) -> None:
+        """A server that never lets the user finish does so in every turn, not in the first only."""
+        turns = [user(index, 5000 * index, 1000) for index in range(4)]
+        early = [reply(f"r{index}", 5000 * index + 600, (5000 * index + 600, sound(800))) for index in range(4)]
+        results = talk(turns, tuple(early))
+        assert [number(result.turn_taking["premature_endpoint"]) for result in results] == [1.0] * 4
+
     def test_lengths_may_be_told_apart_more_coarsely(self) -> None:
         dialogues = {"d": talk([self.turn], (reply("a", 6050, (6100, sound(500))),))}
         assert [point.pause_ms for point in totals(dialogues, step_ms=1000.0).pauses] == [0.0, 1000.0]

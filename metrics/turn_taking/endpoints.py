@@ -3,7 +3,8 @@
 An ending is the arrival of the server's word that it took the turn ("committed") or of a reply's beginning; in class D
 and in audio alone, where nothing else shows it, the first sample of an agent's stretch that is no backchannel. It is
 premature at or after the user's onset and before `speech_end`. An ending still owed to the turn before (which had none
-between its `speech_end` and this onset) is that turn's, where it comes before this turn's first pause.
+between its `speech_end` and this onset, nor an answer that was heard on after its `speech_end`) is that turn's, where
+it comes before this turn's first pause.
 
 premature_endpoint = the turn has at least one.
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 from metrics.attribution import is_agent_backchannel
 from metrics.result import Measured, PauseCase
 from metrics.turn_taking.base import TO_BE_ANSWERED, TurnTakingMeasure, yes
-from metrics.turn_taking.lanes import Lanes, Sound
+from metrics.turn_taking.lanes import Lanes, Sound, Talk
 from sessions.clock import NS_PER_MS
 
 
@@ -52,9 +53,15 @@ def _owed_until_ns(lanes: Lanes, sound: Sound) -> int:
     if lanes.log is None or not before:
         return sound.onset_ns
     had_one = any(before[-1].end_ns <= t_ns < sound.onset_ns for t_ns in lanes.log.endings_ns)
-    if had_one or before[-1].end_ns > sound.onset_ns:
+    answer = lanes.log.answers.get(before[-1].index)
+    was_answered = answer is not None and answer.created_ns < sound.onset_ns and _is_heard_after(answer, before[-1])
+    if had_one or was_answered or before[-1].end_ns > sound.onset_ns:
         return sound.onset_ns
     return sound.pauses[0].start_ns if sound.pauses else sound.end_ns
+
+
+def _is_heard_after(answer: Talk, sound: Sound) -> bool:
+    return bool(answer.heard) and answer.heard[-1].end_ns > sound.end_ns
 
 
 def _premature(lanes: Lanes, sound: Sound) -> Measured:
@@ -63,7 +70,7 @@ def _premature(lanes: Lanes, sound: Sound) -> Measured:
 
 PREMATURE = TurnTakingMeasure(
     "premature_endpoint",
-    "1",
+    "2",
     "yes",
     "lower",
     "the server took the turn, or began a reply, before speech_end",

@@ -31,7 +31,7 @@ TURN_TAKING: dict[str, str] = {
     "user_over_agent_ms": "metrics.turn_taking.overlap:USER_OVER_AGENT",
     "agent_backchannels": "metrics.turn_taking.responses:BACKCHANNELS",
 }
-CURVE = "pause_curve/1"
+CURVE = "pause_curve/2"
 
 
 @cache
