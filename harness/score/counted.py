@@ -47,7 +47,7 @@ def counted(store: ScoreStore, metric: Metric, settings: Settings, samples: Samp
     """One line per sample: those of the store, then for samples that it has none of, lines that say so."""
     missing = {sample.id for sample in samples()}
     for line in store.lines(metric.name):
-        if line.sample in missing and _counts(line, settings):
+        if line.sample in missing and counts(line, settings):
             missing.discard(line.sample)
             yield line
     if missing:
@@ -56,8 +56,9 @@ def counted(store: ScoreStore, metric: Metric, settings: Settings, samples: Samp
                 yield _not_scored(metric, settings, sample)
 
 
-def _counts(line: ScoreLine, settings: Settings) -> bool:
-    """A line without any value may have been made where the model was not to be had, so without its identity."""
+def counts(line: ScoreLine, settings: Settings) -> bool:
+    """Whether it was made with these settings. Without any value it may have been made where the model was not to be
+    had, so without its identity."""
     if (line.metric_version, line.options) != (settings.version, settings.options):
         return False
     return line.identity == settings.identity or not any(isinstance(f, Value) for f in line.score.figures.values())

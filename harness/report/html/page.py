@@ -13,6 +13,7 @@ from harness.report.html.blob import PART_LABELS, audio_scripts, data_script, pa
 from harness.report.html.charts import latency_section
 from harness.report.html.markup import Markup, escape, join, tag
 from harness.report.html.plan_section import how_section
+from harness.report.html.scores import scores_link, scores_section
 from harness.report.html.tables import figures_section
 from harness.report.html.verdict import page_header
 from harness.report.summary import Summary
@@ -37,6 +38,7 @@ def render_page(
     """The whole page. folder: the run's, where the recordings are."""
     style, script = _asset("report.css"), _script()
     audio = audio_scripts(dialogues, folder, audio_bytes_at_most)
+    scores = scores_section(folder, dialogues)
     return Template(_asset("page.html")).substitute(
         policy=_policy(style, script),
         title=escape(f"{plan.target}: speech-to-speech latency"),
@@ -45,6 +47,8 @@ def render_page(
         header=page_header(plan, summary),
         latency=latency_section(summary, dialogues),
         figures=figures_section(summary),
+        scores=scores,
+        scores_link=scores_link(scores),
         turns=_turns_section(summary),
         dialogues=_dialogues_section(_beyond(dialogues, audio)),
         how=how_section(plan, summary),
