@@ -67,13 +67,16 @@ class Child:
             return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)  # with whatever it started itself
-        assert process.stdin is not None and process.stdout is not None
-        process.stdin.close()
-        await process.wait()
-        with contextlib.suppress(ConnectionError, BrokenPipeError):
-            await process.stdin.wait_closed()
-        while await process.stdout.read(_LOG_BYTES):
-            pass
+        # It takes no time, so who is cancelled meanwhile still leaves nothing behind.
+        cleaning = asyncio.ensure_future(_clean_up(process))
+        cancelled: asyncio.CancelledError | None = None
+        while not cleaning.done():
+            try:
+                await asyncio.shield(cleaning)
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
 
     async def _start(self) -> Process:
         try:
@@ -114,6 +117,17 @@ class Child:
         except OSError:
             return ""
         return " / ".join(line.strip() for line in lines[-_TAIL_LINES:])
+
+
+async def _clean_up(process: Process) -> None:
+    """Of a process that was killed."""
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.close()
+    await process.wait()
+    with contextlib.suppress(ConnectionError, BrokenPipeError):
+        await process.stdin.wait_closed()
+    while await process.stdout.read(_LOG_BYTES):
+        pass
 
 
 async def _exchange(process: Process, message: Request) -> Answer:

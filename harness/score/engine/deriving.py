@@ -126,9 +126,19 @@ class Deriver:
         group.members = []
 
     async def _derive(self, each: Chosen, calls: Sequence[Sequence[Entry]]) -> None:
-        waiting = [found for found in (self._open(each, entries) for entries in calls) if found]
-        for at in range(0, len(waiting), _AT_ONCE):
-            await self._ask(each, waiting[at : at + _AT_ONCE])
+        waiting: dict[str, list[_Open]] = {}
+        same: list[Sequence[Entry]] = []
+        for entries in calls:
+            found = self._open(each, entries)
+            if found and found[0].key in waiting:
+                same.append(entries)
+            elif found:
+                waiting[found[0].key] = found
+        together = list(waiting.values())
+        for at in range(0, len(together), _AT_ONCE):
+            await self._ask(each, together[at : at + _AT_ONCE])
+        if same:
+            await self._derive(each, same)  # what was derived for others with the same content is there now
 
     def _open(self, each: Chosen, entries: Sequence[Entry]) -> list[_Open]:
         """What has yet to be derived, together; for all else a line is written. Of a group all are needed, or none."""

@@ -97,6 +97,13 @@ class ScoreStore:
             self._forget()  # another process may have added lines meanwhile
             try:
                 yield self
+            except BaseException:
+                with contextlib.suppress(
+                    SetupError
+                ):  # whatever ended the scoring is told, not that the disk is full too
+                    self.flush()
+                raise
+            else:
                 self.flush()
             finally:
                 self._forget()
