@@ -25,6 +25,7 @@ NEEDED_LOUD = 3
 _FULL_SCALE = 32768
 _THRESHOLD = _FULL_SCALE * 10 ** (THRESHOLD_DBFS / 20)
 """The level in int16 steps."""
+_BLOCKS_AT_ONCE = 60 * BLOCKS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +105,16 @@ def block_levels_dbfs(pcm: Pcm, rate_hz: int) -> NDArray[np.float64]:
 
 def _deviations(pcm: Pcm, edges: NDArray[np.int64]) -> NDArray[np.float64]:
     """(blocks,) population standard deviation per block, in int16 steps. The sums are exact integers."""
-    if len(edges) < 2:
-        return np.zeros(0)
-    wide = pcm.astype(np.int64)
-    sizes = np.diff(edges)
-    sums = np.add.reduceat(wide, edges[:-1])
-    squares = np.add.reduceat(wide * wide, edges[:-1])
-    return np.asarray(np.sqrt((sizes * squares - sums * sums).astype(np.float64)) / sizes, dtype=np.float64)
+    blocks = len(edges) - 1
+    out = np.zeros(max(blocks, 0))
+    for first in range(0, blocks, _BLOCKS_AT_ONCE):  # so that an hour is never in memory as wide integers
+        marks = edges[first : first + _BLOCKS_AT_ONCE + 1]
+        wide = pcm[marks[0] : marks[-1]].astype(np.int64)
+        sizes, starts = np.diff(marks), marks[:-1] - marks[0]
+        sums = np.add.reduceat(wide, starts)
+        squares = np.add.reduceat(wide * wide, starts)
+        out[first : first + len(sizes)] = np.sqrt((sizes * squares - sums * sums).astype(np.float64)) / sizes
+    return out
 
 
 def _first_sustained(loud: NDArray[np.bool_]) -> int | None:

@@ -13,6 +13,7 @@ METRICS: dict[str, str] = {
     "plcmos": "metrics.speech_quality.plcmos:METRIC",
     "utmos": "metrics.speech_quality.utmos.metric:METRIC",
     "distillmos": "metrics.speech_quality.distillmos:METRIC",
+    "signal": "metrics.speech_quality.signal.metric:METRIC",
 }
 
 
