@@ -41,6 +41,10 @@ class LaneTimes:
         """When the sample with this index begins at the microphone."""
         return self._stamped_ns(sample) - self.early_ns
 
+    def end_ns(self, sample: int) -> int:
+        """When it ends: what follows it may have been lost, and the next one begin much later."""
+        return self.at_ns(sample) + samples_to_ns(1, self.rate_hz)
+
     def _stamped_ns(self, sample: int) -> int:
         anchors = self._anchors
         after = bisect_right(self._samples, sample)

@@ -197,9 +197,9 @@ def _on_a_sample(number: int, event: log.TurnStarted, lane: _Lane) -> Iterator[F
 
 
 def _where_it_was_heard(number: int, event: log.TurnStarted, times: LaneTimes | None) -> Iterator[Found]:
-    end = (event.lane_sample or 0) + event.last_sample + 1
-    if times is not None and event.speech_end_ns != times.at_ns(end):
-        yield number, f"turn {event.turn + 1} does not end where the device's stamps put sample {end} of the lane"
+    last = (event.lane_sample or 0) + event.last_sample
+    if times is not None and event.speech_end_ns != times.end_ns(last):
+        yield number, f"turn {event.turn + 1} does not end where the device's stamps put sample {last} of the lane"
 
 
 def _frame(number: int, event: log.Sent, lane: _Lane) -> Iterator[Found]:
@@ -211,7 +211,7 @@ def _frame(number: int, event: log.Sent, lane: _Lane) -> Iterator[Found]:
     due_ns = lane.start_ns + samples_to_ns(event.first_sample + event.samples, lane.rate_hz)
     if lane.heard is not None:
         times, first = lane.heard
-        early_ns = times.at_ns(first + event.first_sample + event.samples) - event.due_ns
+        early_ns = times.end_ns(first + event.first_sample + event.samples - 1) - event.due_ns
         if early_ns > HANDED_EARLY_NS:
             yield number, f"handed over {early_ns} ns before its last sample was at the microphone"
     elif event.due_ns != due_ns:

@@ -56,6 +56,8 @@ class Screen(Protocol):
 
     def warn(self, what: str) -> None: ...
 
+    def close(self) -> None: ...
+
 
 @dataclass(slots=True)
 class SpokenTurn:
@@ -209,7 +211,7 @@ class Conversing(Dialogue):
         if was_open and detector.utterance is not None:
             self._send_on(heard)
         if detector.utterance is not None:
-            end_ns = self.clock.times().at_ns(detector.utterance.stop)
+            end_ns = self.clock.times().end_ns(detector.utterance.stop - 1)
             self._link.tracker.turns[-1].speech_end_ns = end_ns
             quiet = detector.quiet_samples * 1000 >= _TAKEN_OVER_MS * self._rate_hz
             if quiet and not self._manual and self._agent_began(end_ns):
@@ -234,7 +236,7 @@ class Conversing(Dialogue):
         after, event_ns = self._came_after(sounding, onset_ns)
         gap_ns = max(0, times.at_ns(first) - event_ns)
         self.turns.append(SpokenTurn(index, utterance, first, kind, after, gap_ns))
-        live = LiveTurn(index, times.at_ns(utterance.stop), began=True, is_unasked=self._manual)
+        live = LiveTurn(index, times.end_ns(utterance.stop - 1), began=True, is_unasked=self._manual)
         link.tracker.turns.append(live)
         link.tracker.refusals_due = 0
         if self._manual:
@@ -255,7 +257,7 @@ class Conversing(Dialogue):
     def _close(self, *, asks: bool = True) -> None:
         """The last turn is over. asks: class A: for its answer."""
         link, turn, live = self._link, self.turns[-1], self._link.tracker.turns[-1]
-        live.speech_end_ns = live.sound_end_ns = self.clock.times().at_ns(turn.utterance.stop)
+        live.speech_end_ns = live.sound_end_ns = self.clock.times().end_ns(turn.utterance.stop - 1)
         live.waiting_from_ns = link.clock.now_ns()
         turn.is_noise = turn.utterance.heard_samples * 1000 < SHORTEST_MS * self._rate_hz
         live.expects_reply = not turn.is_noise

@@ -17,9 +17,8 @@ import msgspec
 from clients.transports import Transport
 from harness import exits
 from harness.dialogue.record import Performance
-from harness.microphone.conversing import Conversing
+from harness.microphone.conversing import Conversing, Screen
 from harness.microphone.device import Device
-from harness.microphone.screen import TerminalScreen
 from harness.microphone.turns import NAME, Lane, said, script_of
 from harness.network.pings import Pings
 from harness.runs.clock_checks import ClockChecks
@@ -45,7 +44,7 @@ class Talk:
     device: Device
     use: MicrophoneUse
     find_end: FindEnd | None
-    screen: TerminalScreen
+    screen: Screen
 
 
 def empty_script() -> Script:
@@ -71,17 +70,24 @@ def converse(run: RunFolder, access: Access, clock: Clock, talk: Talk, *, as_jso
         return tell_run(run, as_json=as_json)
 
 
-async def perform(
-    run: RunFolder,
-    access: Access,
-    clock: Clock,
-    talk: Talk,
-    connect: Callable[[], Awaitable[Transport]] | None = None,
-) -> None:
+async def perform(run: RunFolder, access: Access, clock: Clock, talk: Talk) -> None:
     """One conversation, from its connection to its line in the journal. Raises the error of a session that could not
     be set up."""
-    slot = slot_of(run.plan, 0)
-    dialect = dialect_for(run.plan, slot.script, access)
+    conversing = conversation_of(run, access, clock, talk)
+    with _in_time(), _stopped_by_signals(conversing), _ended_by_enter(conversing):
+        record = await conversing.perform()
+    if record.error is not None:
+        raise record.error
+    if conversing.failure:
+        talk.screen.warn(conversing.failure)
+    keep(run, conversing, talk.find_end)
+
+
+def conversation_of(
+    run: RunFolder, access: Access, clock: Clock, talk: Talk, connect: Callable[[], Awaitable[Transport]] | None = None
+) -> Conversing:
+    """What is to be performed. connect: opens a transport in place of the protocol's own."""
+    dialect = dialect_for(run.plan, slot_of(run.plan, 0).script, access)
     how = Performance(
         dialect=dialect,
         connect=connect or connector(run.plan, dialect, access, clock),
@@ -91,24 +97,17 @@ async def perform(
         secrets=access.secrets,
         pings=Pings(clock),
     )
-    conversing = Conversing(how, talk.device, talk.screen, talk.use.end_after_ms)
-    with _in_time(), _stopped_by_signals(conversing), _ended_by_enter(conversing):
-        record = await conversing.perform()
-    if record.error is not None:
-        raise record.error
-    if conversing.failure:
-        talk.screen.warn(conversing.failure)
-    _keep(run, conversing, talk)
+    return Conversing(how, talk.device, talk.screen, talk.use.end_after_ms)
 
 
-def _keep(run: RunFolder, conversing: Conversing, talk: Talk) -> None:
+def keep(run: RunFolder, conversing: Conversing, find_end: FindEnd | None) -> None:
     """Clips, plan, lane, record, and last the journal's line: what that names is on disk."""
     slot, record = slot_of(run.plan, 0), conversing.record
     turns = []
     lane = conversing.lane
     if len(lane):
         manual = run.plan.protocol_class == "A"
-        turns = said(Lane(lane, conversing.clock.times(), manual), conversing.turns, talk.find_end)
+        turns = said(Lane(lane, conversing.clock.times(), manual), conversing.turns, find_end)
     for turn in turns:
         place = run.clip(turn.planned.audio)
         if not place.exists():

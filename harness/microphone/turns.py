@@ -50,7 +50,7 @@ class Lane:
 
 def said(lane: Lane, turns: Sequence[SpokenTurn], find_end: FindEnd | None) -> list[Said]:
     """find_end: says where speech ends, None for `speech_end/floor-1`."""
-    following = [*(turn.first for turn in turns[1:]), len(lane.pcm)]
+    following = [*(turn.first for turn in turns[1:]), len(lane.pcm)][: len(turns)]
     return [_said(lane, turn, until, find_end) for turn, until in zip(turns, following, strict=True)]
 
 
@@ -72,7 +72,7 @@ def _said(lane: Lane, turn: SpokenTurn, until: int, find_end: FindEnd | None) ->
     stop = turn.first + turn.sent if lane.manual else min(until, utterance.stop + TAIL_MS * rate_hz // 1000)
     pcm = lane.pcm[turn.first : stop]
     last, method = _speech_end(pcm, turn, rate_hz, None if turn.is_noise else find_end)
-    end_ns = lane.times.at_ns(turn.first + last + 1)
+    end_ns = lane.times.end_ns(turn.first + last)
     pauses = [(first - turn.first, samples) for first, samples in utterance.pauses]
     kind = "noise" if turn.is_noise else turn.kind
     started = TurnStarted(

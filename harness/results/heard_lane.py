@@ -14,7 +14,7 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
-from sessions.clock import NS_PER_S, samples_to_ns
+from sessions.clock import NS_PER_S
 from sessions.errors import BadAudio
 from sessions.events import AnyEvent, LaneAt, Opened
 from sessions.lane import LANE_FILE, LaneTimes
@@ -51,7 +51,7 @@ def _stretch(pcm: Pcm, times: LaneTimes, anchors: Sequence[LaneAt], within: tupl
     rate_hz, start_ns = times.rate_hz, times.at_ns(first)
     samples = [first, *(anchor.sample for anchor in anchors if first < anchor.sample < stop - 1), stop - 1]
     known_ns = np.array([times.at_ns(sample) - start_ns for sample in samples], dtype=np.float64)
-    length = ((times.at_ns(stop - 1) + samples_to_ns(1, rate_hz) - start_ns) * rate_hz + NS_PER_S // 2) // NS_PER_S
+    length = ((times.end_ns(stop - 1) - start_ns) * rate_hz + NS_PER_S // 2) // NS_PER_S
     wanted_ns = np.arange(length, dtype=np.float64) * NS_PER_S / rate_hz
     source = np.rint(np.interp(wanted_ns, known_ns, np.array(samples, dtype=np.float64))).astype(np.int64)
     return start_ns, pcm[source]

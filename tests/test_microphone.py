@@ -1,0 +1,270 @@
+"""A person at the microphone, on the virtual clock: what is heard, sent, played and written down."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+from numpy.typing import NDArray
+
+from harness.check.run import check_run
+from harness.microphone.run import Talk, conversation_of, empty_script, keep
+from harness.replay.again import as_performed, as_scripted
+from harness.replay.rescore import rescore
+from harness.results.finish import FinishedRun, finish_run
+from harness.runs.planning import Ask, make_plan
+from harness.runs.run import Access
+from metrics.result import TurnResult, Value
+from servers.write_log import WriteLog
+from sessions.clock import NS_PER_MS, TimerWheel
+from sessions.events import Echo, Flushed, GaveUp, Played, Ready, Sent, TurnStarted, Xrun, read_log
+from sessions.runs import MicrophoneUse, RunFolder
+from sessions.scripts import load_script
+from sessions.secrets import Secrets
+from tests.peers import in_memory
+from tests.scripted_device import Screen, ScriptedDevice
+from tests.test_metronome_virtual import Fronted
+from tests.virtual_time import VirtualClock, run_virtual
+
+Pcm = NDArray[np.int16]
+LONG = "reply: {delay_ms: 200, duration_ms: 6000, packet_ms: 40}\n"
+FIRST_MS = 3000
+"""The device has settled and the session stands by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Talked:
+    run: RunFolder
+    device: ScriptedDevice
+    screen: Screen
+    log: WriteLog
+    finished: FinishedRun
+
+    @property
+    def events(self) -> list[Any]:
+        return list(read_log(self.run.dialogue("d0001") / "events.jsonl"))
+
+    def of(self, kind: type) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    @property
+    def turns(self) -> list[TurnResult]:
+        return self.finished.dialogues[0].turns
+
+    def ms(self, turn: int, measure: str) -> float:
+        found = {**self.turns[turn].measures, **self.turns[turn].turn_taking}[measure]
+        assert isinstance(found, Value), found
+        return found.value
+
+
+def talk(
+    place: Path,
+    says: Sequence[tuple[float, Pcm]],
+    *,
+    behaviour: str = "steady",
+    turn_detection: str = "server_vad",
+    until_ms: float = 12_000,
+    enter_ms: float | None = None,
+    **device: Any,
+) -> Talked:
+    """Hold a conversation with the metronome. enter_ms: when the person presses Enter."""
+    ask = Ask("ws://memory", [empty_script()], turn_detection=turn_detection)
+    run = RunFolder.create(place / "run", make_plan(ask, Secrets(), {}))
+    screen, log = Screen(), WriteLog()
+
+    async def make(clock: VirtualClock) -> ScriptedDevice:
+        fake = ScriptedDevice(clock, says, **device)
+        use = MicrophoneUse("a microphone", "a loudspeaker", 24_000, 24_000, 800)
+        access = Access("ws://memory/v1/realtime", {}, "", Secrets())
+        async with in_memory(Fronted(behaviour, log), clock) as connect:
+            conversing = conversation_of(run, access, TimerWheel(clock), Talk(fake, use, None, screen), connect)
+
+            async def person() -> None:
+                begin_ns = clock.now_ns()
+                if enter_ms is not None:
+                    await clock.sleep_until_ns(begin_ns + round(enter_ms * NS_PER_MS))
+                    conversing.end_turn()
+                await clock.sleep_until_ns(begin_ns + round(until_ms * NS_PER_MS))
+                conversing.stop()
+
+            one = asyncio.create_task(person())
+            record = await conversing.perform()
+            one.cancel()
+            assert record.completed and record.error is None
+            keep(run, conversing, None)
+        return fake
+
+    device_used = run_virtual(make)
+    return Talked(run, device_used, screen, log, finish_run(run))
+
+
+def said(duration_ms: float = 700) -> Pcm:
+    """Noise: found again in one place only."""
+    return (np.random.default_rng(3).standard_normal(round(duration_ms * 24)) * 3000).astype(np.int16)
+
+
+def problems(talked: Talked) -> list[str]:
+    return [str(problem) for problem in check_run(talked.run).problems]
+
+
+@pytest.mark.parametrize("turn_detection", ["server_vad", "manual"])
+def test_a_conversation_is_a_run_like_any_other(tmp_path: Path, turn_detection: str) -> None:
+    says = [(FIRST_MS, said()), (FIRST_MS + 4000, said(900))]
+    talked = talk(tmp_path, says, turn_detection=turn_detection)
+    assert [(turn.turn_class, turn.outcome) for turn in talked.turns] == [("completed", "answered")] * 2
+    assert problems(talked) == []
+    for index, (at_ms, pcm) in enumerate(says):
+        end_ns = talked.device.true_ns(at_ms + len(pcm) / 24)
+        started = talked.of(TurnStarted)[index]
+        assert abs(started.speech_end_ns - end_ns) <= 5 * NS_PER_MS  # a block of the detector
+        heard_ns = [entry.t_ns for entry in talked.log.entries if entry.type == "response.output_audio.delta"]
+        first_ns = min(t_ns for t_ns in heard_ns if t_ns > end_ns)
+        assert talked.ms(index, "first_packet_ms") == (first_ns - started.speech_end_ns) / NS_PER_MS
+    assert not rescore(talked.run).changed
+    assert talked.screen.is_ready and [index for index, _ in talked.screen.turns] == [0, 1]
+    for index, latency_ms in talked.screen.turns:
+        assert latency_ms == pytest.approx(talked.ms(index, "voice_to_voice_ms"), abs=0.01)
+
+
+def test_what_is_sent_is_what_was_heard(tmp_path: Path) -> None:
+    says = [(FIRST_MS, said())]
+    talked = talk(tmp_path, says, until_ms=6000)
+    lane, rate_hz = soundfile.read(talked.run.dialogue("d0001") / "microphone.flac", dtype="int16")
+    sent = [event for event in talked.of(Sent) if event.what == "audio"]
+    assert rate_hz == 24_000 and sum(frame.samples for frame in sent) == len(lane)
+    assert all(frame.t_ns == frame.due_ns for frame in sent)  # as soon as it was handed over
+    (turn,) = talked.of(TurnStarted)
+    clip, _ = soundfile.read(talked.run.clip(talked.run.plan.scripts[0].turns[0].audio), dtype="int16")
+    assert np.array_equal(clip, lane[turn.lane_sample : turn.lane_sample + turn.samples])
+    onset = turn.lane_sample + turn.onset_sample
+    assert np.array_equal(lane[onset : onset + 12_000], said()[:12_000])
+
+
+def test_with_manual_turns_only_turns_are_sent_and_enter_ends_them(tmp_path: Path) -> None:
+    talked = talk(tmp_path, [(FIRST_MS, said())], turn_detection="manual", enter_ms=FIRST_MS + 900, until_ms=7000)
+    (turn,) = talked.of(TurnStarted)
+    committed = next(event for event in talked.of(Sent) if event.what == "commit")
+    assert committed.t_ns == talked.device.true_ns(FIRST_MS + 900)
+    sent = [event for event in talked.of(Sent) if event.what == "audio"]
+    assert {event.turn for event in sent} == {0}
+    assert sum(event.samples for event in sent) == turn.samples
+    assert problems(talked) == []
+
+
+def test_a_drifting_device_whose_stamps_are_late_is_off_by_no_more_than_its_frames_wait(tmp_path: Path) -> None:
+    """400 millionths over half a minute are 11 ms. That the stamps are 12 ms late is seen, but for 3 ms of waiting."""
+    says = [(FIRST_MS + 4000 * number, said()) for number in range(7)]
+    talked = talk(tmp_path, says, until_ms=FIRST_MS + 28_000, slow_ppm=400, waits_ms=3, lies_ms=12)
+    recording, _ = soundfile.read(talked.run.dialogue("d0001") / "recording.flac", dtype="int16")
+    (ready,) = talked.of(Ready)
+    for turn, (at_ms, pcm) in zip(talked.of(TurnStarted), says, strict=True):
+        late_ns = turn.speech_end_ns - talked.device.true_ns(at_ms + len(pcm) / 24)
+        assert (3 - 5) * NS_PER_MS <= late_ns <= (3 + 1) * NS_PER_MS  # the detector's block is 5 ms
+        first = round((talked.device.true_ns(at_ms) - ready.t_ns) * 24 / NS_PER_MS)
+        lane = recording[first - 240 : first + 12_240, 0].astype(np.float64)
+        found = int(np.correlate(lane, pcm[:12_000].astype(np.float64)).argmax()) - 240
+        assert abs(found - 3 * 24) <= 12
+    assert problems(talked) == []
+
+
+def test_who_breaks_in_stops_the_agent(tmp_path: Path) -> None:
+    behaviour = tmp_path / "long.yaml"
+    behaviour.write_text(f"version: 1\n{LONG}hearing: {{delay_ms: 150}}\n")
+    for turn_detection in ("server_vad", "manual"):
+        place = tmp_path / turn_detection
+        place.mkdir()
+        says = [(FIRST_MS, said()), (FIRST_MS + 2500, said())]
+        talked = talk(place, says, behaviour=str(behaviour), turn_detection=turn_detection, until_ms=16_000)
+        assert [turn.kind for turn in talked.turns] == ["speech", "interruption"]
+        assert [turn.outcome for turn in talked.turns] == ["interrupted", "answered"]
+        (flush,) = talked.of(Flushed)
+        assert (flush.turn, flush.why) == (1, "server" if turn_detection == "server_vad" else "cancel")
+        heard = [at_ns for at_ns, _ in talked.device.played]
+        assert not [at_ns for at_ns in heard if flush.t_ns + 25 * NS_PER_MS < at_ns < flush.t_ns + 500 * NS_PER_MS]
+        assert problems(talked) == []
+
+
+def test_a_short_sound_is_a_noise_and_wants_no_answer(tmp_path: Path) -> None:
+    talked = talk(tmp_path, [(FIRST_MS, said(120)), (FIRST_MS + 2000, said())], turn_detection="manual")
+    assert [(turn.kind, turn.outcome) for turn in talked.turns] == [
+        ("noise", "quiet as scripted"),
+        ("speech", "answered"),
+    ]
+    assert [event.what for event in talked.of(Sent) if event.turn is not None and event.what != "audio"] == [
+        "clear",
+        "commit",
+        "request",
+    ]
+
+
+def test_a_pause_stays_within_the_turn_until_the_agent_is_heard(tmp_path: Path) -> None:
+    pause = [(FIRST_MS, said()), (FIRST_MS + 700 + 450, said())]
+    talked = talk(tmp_path, pause, until_ms=8000)
+    (turn,) = talked.of(TurnStarted)
+    ((_, samples),) = turn.pauses
+    assert abs(samples / 24 - 450) <= 10
+    place = tmp_path / "quick"
+    place.mkdir()
+    (place / "quick.yaml").write_text("version: 1\nreply: {delay_ms: 0, duration_ms: 300, packet_ms: 40}\n")
+    talked = talk(place, [(FIRST_MS, said()), (FIRST_MS + 700 + 750, said())], behaviour=str(place / "quick.yaml"))
+    assert len(talked.turns) == 2  # the answer was heard before 800 ms of quiet were over
+
+
+def test_lost_samples_are_told_and_do_not_move_what_follows(tmp_path: Path) -> None:
+    says = [(FIRST_MS, said()), (FIRST_MS + 4000, said())]
+    talked = talk(tmp_path, says, lost=range(250, 260))
+    assert [event.what for event in talked.of(Xrun)] == ["input overflow"]
+    for turn, (at_ms, pcm) in zip(talked.of(TurnStarted), says, strict=True):
+        assert abs(turn.speech_end_ns - talked.device.true_ns(at_ms + len(pcm) / 24)) <= 5 * NS_PER_MS
+    assert problems(talked) == []
+
+
+def test_a_noisy_room_has_an_end_of_speech(tmp_path: Path) -> None:
+    talked = talk(tmp_path, [(FIRST_MS + 500, said())], noise=300, until_ms=8000)
+    (turn,) = talked.of(TurnStarted)
+    assert turn.method == "speech_end/floor-1"
+    assert abs(turn.speech_end_ns - talked.device.true_ns(FIRST_MS + 500 + 700)) <= 10 * NS_PER_MS
+
+
+def test_the_agent_in_the_microphone_is_told_once(tmp_path: Path) -> None:
+    clip = load_script("facts").turns[0].clip.pcm
+    talked = talk(tmp_path, [(FIRST_MS, clip)], behaviour="steady", echo=0.02, until_ms=9000)
+    assert talked.of(Echo) and len(talked.screen.warnings) == 1 and "headphones" in talked.screen.warnings[0]
+    place = tmp_path / "quiet"
+    place.mkdir()
+    assert not talk(place, [(FIRST_MS, clip)], noise=40, until_ms=9000).of(Echo)
+
+
+def test_when_it_left_the_loudspeaker_stands_beside_the_model(tmp_path: Path) -> None:
+    talked = talk(tmp_path, [(FIRST_MS, said())], until_ms=8000, output_ms=50)
+    played = talked.of(Played)
+    assert played[0].first_sample == 0
+    first_ns = talked.turns[0].instants_ns["first_packet"]
+    assert 50 * NS_PER_MS <= played[0].t_ns - first_ns <= 70 * NS_PER_MS
+
+
+def test_who_ends_it_in_the_midst_of_a_reply_made_no_attempt(tmp_path: Path) -> None:
+    talked = talk(tmp_path, [(FIRST_MS, said())], until_ms=FIRST_MS + 1800)
+    (gave_up,) = talked.of(GaveUp)
+    assert (gave_up.turn, gave_up.outcome) == (0, "")
+    assert talked.turns == [] and problems(talked) == []
+
+
+def test_nothing_said_is_nothing_measured(tmp_path: Path) -> None:
+    talked = talk(tmp_path, [], until_ms=4000)
+    assert talked.turns == [] and problems(talked) == []
+
+
+def test_it_can_be_said_again(tmp_path: Path) -> None:
+    talked = talk(tmp_path, [(FIRST_MS, said()), (FIRST_MS + 4000, said(900))])
+    (performed,) = as_performed(talked.run, ["d0001"]).scripts
+    (scripted,) = as_scripted(talked.run, ["d0001"]).scripts
+    assert [turn.start.after for turn in performed.turns] == ["at", "at"]
+    assert [turn.start.after for turn in scripted.turns] == ["reply", "reply"]
+    assert 0 < scripted.turns[1].start.gap_ms < 3000
