@@ -9,6 +9,9 @@ from sessions.tables import load
 
 METRICS: dict[str, str] = {
     "asr": "harness.recognise.metric:METRIC",
+    "asr_wer": "metrics.text.asr_wer:METRIC",
+    "artefacts": "metrics.text.artefacts.metric:METRIC",
+    "speaking_rate": "metrics.text.speaking_rate:METRIC",
     "dnsmos": "metrics.speech_quality.dnsmos:METRIC",
     "plcmos": "metrics.speech_quality.plcmos:METRIC",
     "utmos": "metrics.speech_quality.utmos.metric:METRIC",

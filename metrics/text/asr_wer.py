@@ -12,16 +12,16 @@ normalising                         heard all the same are flagged
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from metrics.result import Failed, Measured, Unavailable, Value
 from metrics.scoring import Aggregate, Figure, Metric, Option, Options, Sample, Score, ScoreLine
-from metrics.stats import NEEDED_DIALOGUES, ratio_interval
+from metrics.stats import ratio_interval
 from metrics.text.alignment import Counts, Unit, align, count, unit_of, units
+from metrics.text.corpus import CorpusFigure, Sums, corpus
 from metrics.text.heard import Said, said, without
 from metrics.text.normalisers import AUTO, NORMALISERS, for_language, normalise, normaliser
 from metrics.text.packages import versions
@@ -30,6 +30,7 @@ from sessions.errors import SetupError
 AS_PUBLISHED: Final = "as-published"
 _SHARE: Final = "share"
 _RATE: Final = "(S + D + I) / (S + D + H) of the cheapest alignment, every edit 1, not clipped"
+_RATES: Final[tuple[tuple[str, Unit], ...]] = (("wer", "words"), ("cer", "characters"))
 
 METRIC: Final = Metric(
     name="asr_wer",
@@ -163,66 +164,35 @@ def _nothing(found: Said) -> Unavailable:
     return Unavailable("the reply's own text has no words after the normaliser")
 
 
-_CORPUS: Final[tuple[tuple[str, Unit, str], ...]] = (
-    ("wer", "words", "corpus WER"),
-    ("cer", "characters", "corpus CER"),
-)
-
-
 def summarise(lines: Iterable[ScoreLine]) -> list[Aggregate]:
     """Corpus rates: all errors over all units of the references, which long replies decide; the means do not."""
-    found = {figure: _Corpus(figure, unit, title) for figure, unit, title in _CORPUS}
-    for line in lines:
-        for corpus in found.values():
-            corpus.take(line)
-    return [aggregate for corpus in found.values() for aggregate in corpus.aggregates()]
+    return corpus(_CORPUS, lines)
 
 
-class _Corpus:
-    """One rate, over all samples and by language."""
+def _errors_of(unit: Unit) -> Callable[[ScoreLine], Sequence[int]]:
+    def parts(line: ScoreLine) -> Sequence[int]:
+        counts = msgspec.convert(line.score.details["counts"][unit], Counts)
+        return counts.errors, counts.units
 
-    def __init__(self, figure: str, unit: Unit, title: str) -> None:
-        self._figure, self._unit, self._title = figure, unit, title
-        self._parts: dict[str, dict[str, Counts]] = defaultdict(lambda: defaultdict(Counts))
-        self._used: Counter[str] = Counter()
-        self._unavailable: dict[str, Counter[str]] = defaultdict(Counter)
-        self._errors: dict[str, Counter[str]] = defaultdict(Counter)
-        self._languages: set[str] = set()
+    return parts
 
-    def take(self, line: ScoreLine) -> None:
-        self._languages.add(line.language)
-        measured = line.score.figures.get(self._figure, Unavailable("not given"))
-        for language in {"", line.language}:
-            if isinstance(measured, Unavailable):
-                self._unavailable[language][measured.because] += 1
-            elif isinstance(measured, Failed):
-                self._errors[language][measured.error] += 1
-            else:
-                self._used[language] += 1
-                counts = msgspec.convert(line.score.details["counts"][self._unit], Counts)
-                self._parts[language][line.group or f"\0{line.sample}"] += counts
 
-    def aggregates(self) -> list[Aggregate]:
-        """None of a unit that no sample was counted in."""
-        languages = sorted(self._parts) if len(self._languages) > 1 else [""]
-        return [self._aggregate(language) for language in languages if self._used[language]]
+def _corpus_rate(sums: Sums) -> float | None:
+    """As published, references of nothing count in the mean, and here by what was heard beside them."""
+    return float(sums[0] / sums[1]) if sums[1] else None
 
-    def _aggregate(self, language: str) -> Aggregate:
-        groups = [counts for _, counts in sorted(self._parts[language].items())]
-        total = sum(groups, Counts())
-        ci95 = ratio_interval([(counts.errors, counts.units) for counts in groups])
-        return Aggregate(
-            figure=f"corpus_{self._figure}",
-            title=self._title,
-            unit=_SHARE,
-            direction="lower",
-            value=total.rate,
-            used=self._used[language],
-            skipped=self._unavailable[language].total(),
-            failed=self._errors[language].total(),
-            ci95=ci95,
-            no_ci95="" if ci95 else f"needs {NEEDED_DIALOGUES} dialogues or folders, has {len(groups)}",
-            language=language,
-            unavailable=dict(self._unavailable[language].most_common()),
-            errors=dict(self._errors[language].most_common()),
-        )
+
+def _interval(groups: Sums) -> tuple[float, float] | None:
+    return ratio_interval([(float(errors), float(units)) for errors, units in groups])
+
+
+_CORPUS: Final = tuple(
+    CorpusFigure(
+        Figure(f"corpus_{rate}", _SHARE, "lower", f"corpus {rate.upper()}", f"{_RATE}; of all samples together"),
+        of=rate,
+        parts=_errors_of(unit),
+        value=_corpus_rate,
+        interval=_interval,
+    )
+    for rate, unit in _RATES
+)
