@@ -24,11 +24,11 @@ class Died(Exception):
 class Child:
     """One worker process. `ask` starts it anew where it is not there; what was loaded is gone then.
 
-    log: a file that takes what it prints.
+    log: a file that takes what it prints · starting_s: what the first question may take beside its own time.
     """
 
-    def __init__(self, python: str, environment: Mapping[str, str], log: Path) -> None:
-        self._python, self._environment, self._log = python, dict(environment), log
+    def __init__(self, python: str, environment: Mapping[str, str], log: Path, starting_s: float) -> None:
+        self._python, self._environment, self._log, self._starting_s = python, dict(environment), log, starting_s
         self._process: Process | None = None
 
     @property
@@ -41,7 +41,10 @@ class Child:
 
     async def ask(self, message: Request, limit_s: float) -> Answer:
         """The answer. Raises `Died` where none comes within `limit_s`; nothing is left of the worker then."""
-        process = self._process or await self._start()
+        process = self._process
+        if process is None:
+            process = await self._start()
+            limit_s += self._starting_s
         try:
             async with asyncio.timeout(limit_s):
                 return await _exchange(process, message)
@@ -84,6 +87,7 @@ class Child:
                 os.ftruncate(log.fileno(), 0)
                 self._process = await asyncio.create_subprocess_exec(
                     self._python,
+                    "-P",  # the current folder is the user's: nothing in it is to be taken for a package
                     "-m",
                     "harness.score.engine.worker",
                     stdin=PIPE,

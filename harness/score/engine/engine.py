@@ -140,7 +140,8 @@ class _Engine:
 
     def _child(self, name: str, threads: int, environment: str = "", python: str = "") -> Child:
         told = variables(environment, threads, self._resources.device, self._ours)
-        return Child(python or python_of("", {}), told, self._spool.folder / f"{name}.log")
+        log = self._spool.folder / f"{name}.log"
+        return Child(python or python_of("", {}), told, log, self._resources.load_s)
 
     def _new_deriver(self) -> Deriver:
         return Deriver(

@@ -69,7 +69,7 @@ def variables(environment: str, threads: int, device: str, ours: Path) -> dict[s
             found.pop(name, None)
         found["PYTHONPATH"] = str(ours)
     else:
-        found["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+        found["PYTHONPATH"] = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
     # Two models share the cores: threads that wait must not spin.
     found.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +39,7 @@ def read_sound(path: Path, places: Mapping[int, Path]) -> Sound:
     """
     check_is_file(path)
     try:
-        with soundfile.SoundFile(str(path)) as file:
+        with soundfile.SoundFile(os.fsencode(path)) as file:
             check_rate(path, file.samplerate)
             return _read(path, file, places)
     except soundfile.LibsndfileError as error:
