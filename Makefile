@@ -4,19 +4,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CHROMIUM := chromium chromium-browser google-chrome-stable google-chrome chrome
+SOUND := pulseaudio libportaudio2 libasound2-plugins
 # Most tests wait for real time: files of them side by side.
 JOBS ?= -n 2 --dist loadfile
 # What the environments are made from: a change in either makes them anew.
 MADE_FROM := pyproject.toml constraints.txt
 
-.PHONY: demo test check benchmarks chromium clean
+.PHONY: demo test check benchmarks chromium sound clean
 
 ## Hold three spoken dialogues with the embedded server and print what was measured.
 demo: $(VENV)/.embedded
 	$(BIN)/duologue demo
 
 ## Everything that CI runs: style, types, all tests on real models and real peers.
-test: $(VENV)/.dev chromium
+test: $(VENV)/.dev chromium sound
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
@@ -43,6 +44,19 @@ chromium:
 	    || echo "chromium could not be installed; the tests of report.html in a browser cannot run" >&2; \
 	else \
 	  echo "no Chromium here: the tests of report.html in a browser are skipped; on Debian: apt-get install chromium" >&2; \
+	fi
+
+# Sound devices made of software, for the tests of the microphone. Without them those tests are skipped; in CI they fail.
+sound:
+	@command -v pulseaudio >/dev/null && ls /usr/lib/*/libportaudio.so.2 /usr/lib/*/alsa-lib/libasound_module_pcm_pulse.so \
+	  >/dev/null 2>&1 && exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "installing $(SOUND) ..."; \
+	  apt-get -qq update >/dev/null && \
+	  DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $(SOUND) >/dev/null \
+	    || echo "$(SOUND) could not be installed; the tests of the microphone cannot run" >&2; \
+	else \
+	  echo "the tests of the microphone are skipped; on Debian: apt-get install $(SOUND)" >&2; \
 	fi
 
 clean:

@@ -17,6 +17,7 @@ from harness.calibrate.bound import Bound, Part, bound_of
 from harness.network.log import Stretch
 from harness.network.summary import Network, network_of
 from harness.report.wording import number, plural
+from harness.results.devices import Devices
 from harness.results.dialogue_result import DialogueResult
 from harness.runs.losses import NOTHING_LOST, Lost
 from harness.speech_end_error import bound_ms
@@ -26,7 +27,7 @@ from metrics.stats import Distribution, summarise
 from metrics.table import METRICS, definitions, metric
 from metrics.turn_taking.totals import Figure, TurnTaking, session_figures, totals
 from metrics.turns import PROTOCOL_FAULT
-from sessions.runs import Load, MergedPart, Plan, Share, indented
+from sessions.runs import Load, MergedPart, MicrophoneUse, Plan, Share, indented
 from sessions.speech_end import ANNOTATION
 
 __all__ = ["Summary", "schema_text", "summarise_run", "value_of"]
@@ -147,6 +148,13 @@ class SpokenDialogue(msgspec.Struct, frozen=True):
     """Where its turns did more than wait for each other."""
 
 
+class Microphone(msgspec.Struct, frozen=True):
+    """A person spoke. use: through which devices · devices: what these did with time; null where nothing was heard."""
+
+    use: MicrophoneUse
+    devices: Devices | None
+
+
 class Summary(msgspec.Struct, frozen=True):
     """A whole run.
 
@@ -191,6 +199,8 @@ class Summary(msgspec.Struct, frozen=True):
     """The same by script, where the run has several."""
     session: dict[str, Figure] = {}
     """Class D: figures of a session's one stream, over dialogues."""
+    microphone: Microphone | None = None
+    """A conversation with a person; null where scripts were performed."""
 
 
 def summarise_run(
@@ -255,6 +265,7 @@ def summarise_run(
         ),
         turn_taking=totals({d.id: d.turns for d in measured}) if turns else None,
         turn_taking_by_script=by_script if len(by_script) > 1 else {},
+        microphone=_microphone(plan, measured),
         session=session_figures({d.id: d.session for d in measured}),
     )
 
@@ -294,6 +305,12 @@ def speech_end_bounds(turns: Iterable[TurnResult]) -> dict[str, SpeechEndBound |
     methods = {turn.method for turn in turns if turn.method} - {ANNOTATION}
     bounds = {method: bound_ms(method) for method in sorted(methods)}
     return {method: bound and SpeechEndBound(*bound) for method, bound in bounds.items()}
+
+
+def _microphone(plan: Plan, measured: Sequence[DialogueResult]) -> Microphone | None:
+    if plan.microphone is None:
+        return None
+    return Microphone(plan.microphone, next((one.devices for one in measured if one.devices is not None), None))
 
 
 def _attempts(plan: Plan, measured: list[DialogueResult], lost: int) -> Attempts:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import click
-import msgspec
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from harness.calibrate.bound import bound_line
+from harness.report.devices_wording import device_lines
 from harness.report.footnotes import Footnotes
 from harness.report.load_wording import load_lines
 from harness.report.network_wording import network_lines
@@ -37,6 +37,7 @@ from harness.report.wording import (
     words_for,
 )
 from metrics.stats import Distribution
+from sessions.runs import encoded
 
 _LEFT_OUT_WHEN_EMPTY = frozenset({"first_text_ms", "server_vad_delay_ms"})
 _HEADLINE = "voice_to_voice_ms"
@@ -58,7 +59,7 @@ class Screen(Console):
 def tell(summary: Summary, *, as_json: bool) -> None:
     """On standard output: the table, or all of it for machines."""
     if as_json:
-        click.echo(msgspec.json.encode(summary).decode())
+        click.echo(encoded(summary).decode())
     else:
         print_table(summary, Screen())
 
@@ -77,7 +78,7 @@ def print_table(summary: Summary, console: Console) -> None:
     else:
         console.print(Text("\nNo turn was completed, so there is no latency to tell.", style="bold"), highlight=False)
     console.print()
-    for line in network_lines(summary):
+    for line in (*network_lines(summary), *device_lines(summary)):
         console.print(Text(line), highlight=False)
     if summary.turn_taking is not None and summary.turn_taking.is_duplex:
         print_turn_taking(summary.turn_taking, summary.session, console)

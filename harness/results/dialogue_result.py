@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from harness.network.trips import Trips
+from harness.results.devices import Devices
 from harness.results.timeline import Timeline
 from metrics.result import Measured, TurnResult
 
@@ -38,5 +39,7 @@ class DialogueResult(msgspec.Struct, frozen=True):
     """Round trips on its own connection."""
     session: dict[str, Measured] = {}
     """Class D: how its one stream played."""
+    devices: Devices | None = None
+    """A person spoke by microphone."""
     timeline: Timeline | None = None
     """What its timeline shows beside the instants of its turns."""

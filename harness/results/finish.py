@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from harness.calibrate.bound import read_parts
 from harness.network import log as network_log
-from harness.network.trips import Trips, trips_of
+from harness.network.trips import trips_of
 from harness.report.html import build_report
 from harness.report.summary import Summary, summarise_run
 from harness.report.turns_csv import write_turns_csv
 from harness.results import recording
 from harness.results.derive import Derived, derive
+from harness.results.devices import devices_of
 from harness.results.dialogue_result import DialogueResult
 from harness.results.heard_lane import heard_lane
 from harness.results.timeline import timeline_of
@@ -26,7 +27,7 @@ from metrics.turn_taking.session import session_continuity
 from metrics.turns import counted_faults, measure_conversation
 from sessions import audio
 from sessions.clock import NS_PER_MS
-from sessions.events import read_log
+from sessions.events import AnyEvent, read_log
 from sessions.runs import JournalLine, PlannedScript, RunFolder, disk_errors, indented, write_atomic
 
 Pcm = NDArray[np.int16]
@@ -80,7 +81,7 @@ def finish_dialogue(run: RunFolder, line: JournalLine, script: PlannedScript) ->
     clips, lane = _clips(run, script, derived), heard_lane(folder, events)
     rendered = place.exists() or recording.write(folder, derived.conversation, clips, derived.closed_ns, lane)
     recorded = str(place.relative_to(run.path)) if rendered else ""
-    return _result(run, line, script, derived, recorded, trips_of(events))
+    return _result(run, line, script, derived, recorded, events)
 
 
 def _clips(run: RunFolder, script: PlannedScript, derived: Derived) -> dict[int, Pcm]:
@@ -94,7 +95,12 @@ def _clips(run: RunFolder, script: PlannedScript, derived: Derived) -> dict[int,
 
 
 def _result(
-    run: RunFolder, line: JournalLine, script: PlannedScript, derived: Derived, recorded: str, trips: Trips
+    run: RunFolder,
+    line: JournalLine,
+    script: PlannedScript,
+    derived: Derived,
+    recorded: str,
+    events: Sequence[AnyEvent],
 ) -> DialogueResult:
     conversation = derived.conversation
     turns = measure_conversation(conversation, limit_lateness_ms=run.plan.limits.lateness_ms)
@@ -114,7 +120,8 @@ def _result(
         recording=recorded,
         faults=counted_faults(conversation.faults),
         start_delay_ms=None if derived.start_delay_ns is None else derived.start_delay_ns / NS_PER_MS,
-        trips=trips,
+        trips=trips_of(events),
         session=session_continuity(conversation),
+        devices=devices_of(events, conversation),
         timeline=timeline_of(conversation),
     )

@@ -49,11 +49,11 @@ def stereo(
     ends = [_index(start_ns, ready_ns, rate_hz) + len(pcm) for start_ns, pcm in (*user, *heard)]
     last_ns = max(filter(None, (closed_ns, conversation.ended_ns)), default=ready_ns)
     lanes = np.zeros((max([_index(last_ns, ready_ns, rate_hz), *ends]), 2), dtype=np.int16)
-    for lane, pieces in ((0, user), (1, heard)):
+    for side, pieces in ((0, user), (1, heard)):
         for start_ns, pcm in pieces:
             first = _index(start_ns, ready_ns, rate_hz)
             skip = max(0, -first)
-            lanes[first + skip : first + len(pcm), lane] = pcm[skip:]
+            lanes[first + skip : first + len(pcm), side] = pcm[skip:]
     return lanes
 
 

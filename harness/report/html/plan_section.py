@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping
 
+from harness.report.devices_wording import device_lines
 from harness.report.html.markup import Markup, join, tag
 from harness.report.load_wording import load_arguments, load_lines
 from harness.report.share_wording import share_arguments, share_lines
@@ -60,13 +61,14 @@ def how_section(plan: Plan, summary: Summary) -> Markup:
 def command_line(plan: Plan) -> str:
     """The command that asks for the same run again; what was secret stands as a name only."""
     defaults = type(plan.limits)()
-    words = ["duologue", "measure", shlex.quote(plan.target)]
+    words = ["duologue", "talk" if plan.microphone else "measure", shlex.quote(plan.target)]
     words += _what_to_say(plan)
     options: list[tuple[str, object, object]] = [
         ("--protocol", plan.protocol, "openai-realtime"),
         ("--repeat", plan.repeat or 1, 1),
         ("--warmup", plan.warmup, 0),
-        ("--turn-detection", plan.turn_detection, "manual"),
+        ("--turn-detection", plan.turn_detection, "server_vad" if plan.microphone else "manual"),
+        ("--end-after", plan.microphone and plan.microphone.end_after_ms, None),
         *(("--vad", f"{name}={value:g}", None) for name, value in plan.server_vad.items()),
         ("--speech-end", "silero" if SILERO_1 in _methods(plan) else "energy-1", "energy-1"),
         ("--voice", plan.voice, ""),
@@ -94,6 +96,8 @@ def _methods(plan: Plan) -> set[str]:
 
 
 def _what_to_say(plan: Plan) -> list[str]:
+    if plan.microphone is not None:
+        return ["--mic"]
     if all(script.name in library() for script in plan.scripts):
         return [f"--script {shlex.quote(script.name)}" for script in plan.scripts] + _perturbed(plan)
     if len(plan.scripts) == 1 and not plan.scripts[0].instructions:
@@ -112,15 +116,21 @@ def _command_notes(plan: Plan) -> Iterable[str]:
         yield "What was secret is not in this file: put in your own values where the command has …, *** or a variable."
     if plan.weights:
         yield "This run started the server itself; `duologue demo` does the same again."
-    if any(script.name not in library() for script in plan.scripts):
+    if plan.microphone is not None:
+        yield "What was said is kept beside this file; `duologue replay` says it again, to any server."
+    elif any(script.name not in library() for script in plan.scripts):
         yield "The user's audio is kept beside this file in audio/; run the command in that folder."
 
 
 def _in_short(plan: Plan) -> str:
+    said = (
+        "A person conversed with the server by microphone and loudspeaker; a client sent what was heard as it came"
+        if plan.microphone
+        else "A client spoke the scripts to the server in real time, as a microphone would"
+    )
     return (
-        f"{describe_class(plan)}. A client spoke the scripts to the server in real time, as a microphone would, in "
-        f"frames of {plan.frame_ms} ms, and stamped every message that was sent and received on one monotonic clock. "
-        "All figures were computed afterwards from that record."
+        f"{describe_class(plan)}. {said}, in frames of {plan.frame_ms} ms, and stamped every message that was sent and "
+        "received on one monotonic clock. All figures were computed afterwards from that record."
     )
 
 
@@ -132,6 +142,7 @@ def _conditions(plan: Plan, summary: Summary) -> Markup:
         "date": plan.created,
         "at once": " ".join(load_lines(plan.load, summary.start_delay_ms)),
         "performed by": " ".join(share_lines(summary)),
+        "devices": " ".join(device_lines(summary)),
         "dialogues": f"{summary.dialogues.measured} measured, {summary.dialogues.warmup} warm-up, "
         f"{summary.dialogues.stopped} stopped",
         "speech end known by": methods or DASH,
