@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -13,6 +13,9 @@ from sessions.errors import SetupError
 if TYPE_CHECKING:
     from harness.score.asking import Asked
     from harness.score.run import Scoring
+
+Told = Literal["table", "json", "nothing"]
+"""What of the scores goes to standard output; with a table, where they are put too."""
 
 _OF_FOLDERS = ("text", "reference", "language", "out")
 _EXAMPLES = """
@@ -86,8 +89,8 @@ def score(run: Path | None, list_: bool, as_json: bool, **options: Any) -> int:
     what = asked(options["metrics"], given, as_published=options["as_published"])
     if run is not None:
         how = {name: options[name] for name in ("device", "again", "reference_audio")}
-        return score_run(run, what, **how, as_json=as_json)
-    return _score_folder(what, options, as_json)
+        return score_run(run, what, **how, told="json" if as_json else "table")
+    return _score_folder(what, options, "json" if as_json else "table")
 
 
 def score_run(
@@ -97,7 +100,7 @@ def score_run(
     device: str = "auto",
     again: bool = False,
     reference_audio: Path | None = None,
-    as_json: bool = False,
+    told: Told = "table",
 ) -> int:
     """Score a run, tell it, and put it into the run's page. The exit code."""
     from harness.score.run import rebuild_report, scoring_of_run
@@ -108,13 +111,13 @@ def score_run(
         run.must_hold_a_dialogue()
         voice = str(reference_audio) if reference_audio else ""
         scoring = scoring_of_run(run, what.chosen, dict(what.left_out), reference_audio=voice, again=again)
-        code = _perform(scoring, device, as_json, "The same command goes on where this one stopped")
+        code = _perform(scoring, device, told, "The same command goes on where this one stopped")
         report = rebuild_report(run)
-        click.echo(f"report: {report}", err=as_json)
+        click.echo(f"report: {report}", err=told != "table")
     return code
 
 
-def _score_folder(what: Asked, options: dict[str, Any], as_json: bool) -> int:
+def _score_folder(what: Asked, options: dict[str, Any], told: Told) -> int:
     from harness.runs.places import default_place
     from harness.score.run import scoring_of_folder
     from harness.score.samples.of_folder import Known, samples_of_folder
@@ -125,10 +128,10 @@ def _score_folder(what: Asked, options: dict[str, Any], as_json: bool) -> int:
     out = options["out"] or default_place(f"score-{options['audio'].resolve().name}")
     scoring = scoring_of_folder(samples, out, what.chosen, dict(what.left_out), again=options["again"])
     go_on = "The same command goes on where this one stopped" if options["out"] else f"Go on with: --out {out}"
-    return _perform(scoring, options["device"], as_json, go_on)
+    return _perform(scoring, options["device"], told, go_on)
 
 
-def _perform(scoring: Scoring, device: str, as_json: bool, go_on: str) -> int:
+def _perform(scoring: Scoring, device: str, told: Told, go_on: str) -> int:
     """Score, then tell what is there, also of what was interrupted. go_on: how that goes on."""
     import msgspec
 
@@ -144,13 +147,13 @@ def _perform(scoring: Scoring, device: str, as_json: bool, go_on: str) -> int:
     except KeyboardInterrupt:
         interrupted = True
     scores = scoring.finish()
-    if as_json:
+    if told == "json":
         click.echo(msgspec.json.encode(scores).decode())
-    else:
+    elif told == "table":
         print_scores(scores, Screen())
     if interrupted:
         click.echo(f"interrupted. {go_on}", err=True)
-    click.echo(f"scores: {scoring.place / 'summary.json'}", err=as_json)
+    click.echo(f"scores: {scoring.place / 'summary.json'}", err=told != "table")
     if interrupted:
         return exits.INTERRUPTED
     return 0 if scores.values else exits.NOTHING_MEASURED

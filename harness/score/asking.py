@@ -49,6 +49,11 @@ def asked(names: Sequence[str], options: Options, *, as_published: bool = False)
             )
     elif ALL in wanted:
         wanted = shown()
+    else:
+        for name in wanted:
+            if metric(name).hidden:
+                raise SetupError(f"{name} is a part of other metrics", f"Choose from: {', '.join(shown())}")
+            missing(name, options)  # a mistake in an option is told before anything is scored
     given = {name: dict(values) for name, values in options.items()}
     if as_published:
         _as_published(wanted, given)

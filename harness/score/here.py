@@ -6,33 +6,40 @@ import importlib
 from collections.abc import Mapping
 
 from harness.score.engine import Chosen, chosen_with_needs
-from sessions.errors import DuologueError, MissingExtra, MissingWeights
+from harness.score.engine.environment import NoEnvironment, python_of
+from sessions.errors import MissingExtra, MissingWeights, SetupError
 
 
 def missing(name: str, options: Mapping[str, Mapping[str, str]] | None = None) -> str:
     """Why the metric, or one that it needs, cannot be had, with the mend; "" where it can.
 
-    options: by metric, as given. Raises `SetupError` for an unknown metric or option.
+    options: by metric, as given. Raises `SetupError` for an unknown metric or option, and for an option whose value is
+    itself the mistake.
     """
-    every = chosen_with_needs([name])
-    given = {each.name: (options or {}).get(each.name, {}) for each in every}
-    for each in chosen_with_needs([name], given):
-        why = _missing(each)
-        if why:
-            return why if each.name == name else f"it needs {each.name}: {why}"
+    given = options or {}
+    needed = [each.name for each in chosen_with_needs([name])]
+    for each in chosen_with_needs([name], {one: given[one] for one in needed if one in given}):
+        try:
+            _ask(each)
+        except (NoEnvironment, MissingExtra, MissingWeights) as why:
+            told = f"{str(why).rstrip('.')}."
+            return told if each.name == name else f"it needs {each.name}: {told}"
+        except SetupError as why:
+            if given.get(each.name):
+                raise
+            return str(why)
     return ""
 
 
-def _missing(each: Chosen) -> str:
+def _ask(each: Chosen) -> None:
+    """Raise what stands in the way of it."""
+    environment = each.metric.environment
+    python_of(environment, {})
     if not each.metric.identify:
-        return ""
+        return
     module, _, attribute = each.metric.identify.partition(":")
     try:
         getattr(importlib.import_module(module), attribute)(each.options)
-    except (MissingExtra, MissingWeights) as error:
-        return _in_a_sentence(error)
-    return ""
-
-
-def _in_a_sentence(error: DuologueError) -> str:
-    return str(error).rstrip(".") + "."
+    except MissingExtra:
+        if not environment:  # packages of another environment are not ours to look for; its worker says what it lacks
+            raise
