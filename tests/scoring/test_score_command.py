@@ -235,7 +235,7 @@ def test_the_default_place_is_told_how_to_go_on(tmp_path: Path, monkeypatch: pyt
     assert invoke("--audio", "replies", "--metrics", "letters", "--out", place)[0] == exits.NOTHING_MEASURED
 
 
-def test_the_list(run: RunFolder) -> None:
+def test_the_list() -> None:
     code, out, _ = invoke("--list")
     rows = [" ".join(row.split()) for row in out.splitlines()]
     assert code == 0
@@ -261,9 +261,10 @@ def test_the_list(run: RunFolder) -> None:
         (["nowhere"], "not a run folder"),
     ],
 )
-def test_mistakes_are_one_line_with_the_mend(arguments: list[str], told: str, run: RunFolder) -> None:
+def test_mistakes_are_one_line_with_the_mend(arguments: list[str], told: str) -> None:
+    """All of them before the run is even looked at."""
     with pytest.raises(SetupError) as refused:
-        invoke(*(str(run.path) if one == "RUN" else one for one in arguments))
+        invoke(*arguments)
     assert told in str(refused.value)
     assert "secret" not in str(refused.value)
     assert scored() == []
