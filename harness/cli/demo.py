@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness import exits
 from harness.cli.resuming import refuse_changes
 from sessions.errors import SetupError
 from sessions.secrets import Secrets
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
 SCRIPTS = ("small-talk", "trip-planning", "facts")
 
-_MAY_COME_WITH_RESUME = frozenset({"no_calibration"})
+SCORES = ("dnsmos", "asr_wer", "signal", "distillmos")
+"""By what the replies are scored, whether or not it can be had: what is missing is told with the mend."""
+
+_MAY_COME_WITH_RESUME = frozenset({"no_calibration", "no_scores"})
 
 _EXAMPLES = """
 \b
@@ -42,6 +46,7 @@ Examples:
     "--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with a demo that was interrupted."
 )
 @click.option("--no-calibration", is_flag=True, help="Leave out the checks of this machine's clock, 4 s each.")
+@click.option("--no-scores", is_flag=True, help="Leave out the scores of the replies (some 20 s).")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
 @click.pass_obj
 def demo(
@@ -53,13 +58,14 @@ def demo(
     out: Path | None,
     resume: Path | None,
     no_calibration: bool,
+    no_scores: bool,
     as_json: bool,
 ) -> int:
     """Start the embedded server (VAD, ASR, LLM, TTS: small real models on the CPU) and measure it.
 
     The server is a process of its own. Three spoken dialogues of three turns are held with it in real time, over the
-    OpenAI Realtime protocol, as with any other server. The first start fetches the models (0.65 GB; it says what and
-    under which licence); later ones take seconds.
+    OpenAI Realtime protocol, as with any other server. Its replies are scored at the end, when nothing is timed any
+    more. The first start fetches the models (0.65 GB; it says what and under which licence); later ones take seconds.
 
     Exit code: 0 measured, 1 no turn was completed, 2 set-up error, 130 interrupted (go on with --resume).
     """
@@ -94,7 +100,20 @@ def demo(
             )
             run = begun or begin_run(ask, secrets, out, "demo")
             access = Access(url, {}, "", secrets)
-            return measure_run(run, access, command="demo", as_json=as_json, check_clock=not no_calibration)
+            code = measure_run(run, access, command="demo", as_json=as_json, check_clock=not no_calibration)
+    if code != exits.INTERRUPTED and not no_scores:
+        _score(run.path, asr, as_json)
+    return code
+
+
+def _score(run: Path, asr: str, quiet: bool) -> None:
+    """Score the replies, with the recogniser whose weights are here."""
+    from harness.cli.score import score_run
+    from harness.score.asking import asked
+
+    options = {"asr": {"asr": f"faster-whisper:{asr}"}}
+    click.echo("scoring the replies ...", err=True)
+    score_run(run, asked(SCORES, options), told="nothing" if quiet else "table")
 
 
 def _served(plan: Plan) -> tuple[str, int]:
