@@ -17,6 +17,10 @@ METRICS: dict[str, str] = {
     "utmos": "metrics.speech_quality.utmos.metric:METRIC",
     "distillmos": "metrics.speech_quality.distillmos:METRIC",
     "signal": "metrics.speech_quality.signal.metric:METRIC",
+    "voice_embedding": "metrics.voice.embedding:METRIC",
+    "voice": "metrics.voice.identity:METRIC",
+    "meteor": "metrics.text.meteor.metric:METRIC",
+    "bleu": "metrics.text.bleu:METRIC",
 }
 
 
