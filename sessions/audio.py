@@ -81,7 +81,7 @@ def read(path: str | Path) -> Source:
     path = Path(path)
     check_is_file(path)
     try:
-        with soundfile.SoundFile(str(path)) as file:
+        with soundfile.SoundFile(os.fsencode(path)) as file:
             check_rate(path, file.samplerate)
             samples, notes = _read_mono(path, file)
             return Source(samples, int(file.samplerate), notes)

@@ -347,9 +347,25 @@ def read_json(file: Path, kind: type[V], version: int, *, of: str = "") -> V:
     return found
 
 
+def encoded(value: object) -> bytes:
+    """As JSON. Bytes of a file's name that are no UTF-8 become the replacement character."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_encodable(msgspec.to_builtins(value)))
+
+
 def indented(value: object) -> bytes:
     """As JSON that people read too."""
-    return msgspec.json.format(msgspec.json.encode(value), indent=2)
+    return msgspec.json.format(encoded(value), indent=2)
+
+
+def _encodable(value: object) -> object:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_encodable(name): _encodable(item) for name, item in value.items()}
+    return [_encodable(item) for item in value] if isinstance(value, list) else value
 
 
 def write_atomic(path: Path, data: bytes | str) -> None:

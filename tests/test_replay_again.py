@@ -21,7 +21,7 @@ from harness.runs.run import Access, Watcher, perform_run
 from servers.write_log import WriteLog
 from sessions.clock import TimerWheel
 from sessions.errors import SetupError
-from sessions.events import GaveUp, Opened, Ready, TurnStarted, read_log
+from sessions.events import Ended, GaveUp, Opened, Ready, TurnStarted, read_log
 from sessions.runs import Limits, RunFolder
 from sessions.scripts import load_script
 from sessions.secrets import Secrets
@@ -162,9 +162,9 @@ def rewritten(run: RunFolder, dialogue_id: str, keep: type | tuple[type, ...], *
 
 def test_a_dialogue_that_failed_says_why_it_cannot_be_replayed(tmp_path: Path) -> None:
     old = recorded(tmp_path, repeat=1)
-    rewritten(old, "d0002", Opened)
-    events = read_log(old.dialogue("d0002") / "events.jsonl")
-    old.write_dialogue("d0002", [*events, GaveUp(events[0].t_ns, 0, "refused", "no such voice")], b"")
+    rewritten(old, "d0002", (Opened, Ended))
+    opened, ended = read_log(old.dialogue("d0002") / "events.jsonl")
+    old.write_dialogue("d0002", [opened, GaveUp(opened.t_ns, 0, "refused", "no such voice"), ended], b"")
     with pytest.raises(SetupError, match="d0002 has nothing to replay: refused: no such voice"):
         as_performed(old, ["d0002"])
     assert as_performed(old, ["d0001", "d0002"]).ids == ["d0001"], "the others are replayed"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,7 +65,7 @@ def _lanes(case: Case) -> bytes | None:
         return None
     path = case.run.path / case.dialogue.recording
     try:
-        with soundfile.SoundFile(str(path)) as file:
+        with soundfile.SoundFile(os.fsencode(path)) as file:
             first, end = (
                 min(max(0, (t_ns - ready_ns) * file.samplerate // NS_PER_S), file.frames)
                 for t_ns in (case.from_ns, case.until_ns)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from harness.results.derive import Derived, derive
 from harness.results.dialogue_result import DialogueResult
 from harness.results.finish import finish_dialogue
+from harness.results.raw_record import raw_record
 from harness.runs.planning import slot_of
 from metrics.attribution import attribute
 from metrics.conversation import Conversation
@@ -15,7 +16,7 @@ from metrics.playout import arrivals_of, nearest_ns, play
 from metrics.result import TurnResult
 from sessions.clock import NS_PER_S
 from sessions.errors import SetupError
-from sessions.events import AnyEvent, read_log
+from sessions.events import AnyEvent
 from sessions.runs import JournalLine, PlannedScript, RunFolder
 
 BEFORE_NS = 2 * NS_PER_S
@@ -55,8 +56,7 @@ def find_case(run: RunFolder, name: str) -> Case:
             f"dialogue {dialogue_id} has no turn {index + 1}",
             f"Its script {script.name!r} has turns 1 to {len(script.turns)}, counted as in the report",
         )
-    folder = run.dialogue(line.id)
-    events, received = read_log(folder / "events.jsonl"), (folder / "received.bin").read_bytes()
+    events, received = raw_record(run, line.id)
     derived = derive(events, received)
     dialogue = finish_dialogue(run, line, script)
     result = next((turn for turn in dialogue.turns if turn.turn == index), None)

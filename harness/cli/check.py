@@ -25,15 +25,14 @@ def check(run: Path, as_json: bool) -> int:
     Example:
       duologue check runs/2026-11-29T10-15-00-demo
     """
-    import msgspec
 
     from harness.check.run import check_run
     from harness.report.wording import one_line, plural
-    from sessions.runs import RunFolder
+    from sessions.runs import RunFolder, encoded
 
     checked = check_run(RunFolder.open(run))
     if as_json:
-        click.echo(msgspec.json.encode(checked).decode())
+        click.echo(encoded(checked).decode())
     else:
         for problem in checked.problems:
             click.echo(one_line(str(problem)))

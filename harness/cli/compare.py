@@ -24,7 +24,6 @@ def compare(a: Path, b: Path, metrics: tuple[str, ...], allowed: tuple[str, ...]
     Example:
       duologue compare runs/2026-11-29T10-15-00-old runs/2026-11-29T11-02-00-new
     """
-    import msgspec
 
     from harness.compare.compare import compare_runs, usual_metrics
     from harness.compare.screen import print_comparison
@@ -32,6 +31,7 @@ def compare(a: Path, b: Path, metrics: tuple[str, ...], allowed: tuple[str, ...]
     from harness.compare.slo import ATTEMPTS, known_metric
     from harness.report.table import Screen
     from sessions.errors import SetupError
+    from sessions.runs import encoded
 
     names = list(dict.fromkeys(known_metric(name, "--metric") for name in metrics))
     if counted := [name for name in names if name in ATTEMPTS]:
@@ -39,7 +39,7 @@ def compare(a: Path, b: Path, metrics: tuple[str, ...], allowed: tuple[str, ...]
     sides = read_side(a), read_side(b)
     compared = compare_runs(*sides, names or usual_metrics(sides), allowed)
     if as_json:
-        click.echo(msgspec.json.encode(compared).decode())
+        click.echo(encoded(compared).decode())
     else:
         print_comparison(compared, Screen())
     return 0

@@ -45,14 +45,13 @@ def gate(
       duologue gate runs/new --slo 'voice_to_voice p95 < 800ms' --slo 'failed <= 1%' \\
         --baseline runs/old --max-regression 'voice_to_voice p50 5%' --junit gate.xml
     """
-    import msgspec
 
     from harness.compare.gate import hold, parse_regression
     from harness.compare.junit import junit_xml
     from harness.compare.side import read_side
     from harness.compare.slo import parse_slo
     from sessions.errors import SetupError
-    from sessions.runs import disk_errors, write_atomic
+    from sessions.runs import disk_errors, encoded, write_atomic
 
     if not slos and not regressions:
         raise SetupError("nothing to hold the run to", "Give --slo 'voice_to_voice p95 < 800ms', or --max-regression")
@@ -65,7 +64,7 @@ def gate(
         with disk_errors(junit):
             write_atomic(junit, junit_xml(found))
     if as_json:
-        click.echo(msgspec.json.encode(found).decode())
+        click.echo(encoded(found).decode())
     else:
         _print(found)
     return 0 if found.passed else EXIT_MISSED

@@ -89,12 +89,12 @@ def _resume(secrets: Secrets, targets: Sequence[str], both: dict[Name, dict[str,
 
 
 def _tell(pair: Pair, interrupted: bool, as_json: bool) -> int:
-    import msgspec
 
     from harness.compare.screen import print_comparison
     from harness.report.table import Screen
     from harness.report.wording import plural
     from harness.several.finish import PAGE, finish_pair
+    from sessions.runs import encoded
 
     go_on = f"Go on with: duologue measure --resume {pair.path}"
     if interrupted and not any(run.journal() for run in (pair.a, pair.b)):
@@ -104,7 +104,7 @@ def _tell(pair: Pair, interrupted: bool, as_json: bool) -> int:
     if made.compared is None:
         click.echo("nothing to compare yet: no dialogue that counts was performed by both.", err=True)
     elif as_json:
-        click.echo(msgspec.json.encode(made.compared).decode())
+        click.echo(encoded(made.compared).decode())
     else:
         print_comparison(made.compared, Screen())
     if interrupted:

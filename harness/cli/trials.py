@@ -51,13 +51,13 @@ def _measure(place: Path, runs: Sequence[RunFolder], access: Access, *, as_json:
 
 
 def _tell(place: Path, runs: Sequence[RunFolder], interrupted: bool, as_json: bool) -> int:
-    import msgspec
 
     from harness.report.table import Screen
     from harness.report.wording import plural
     from harness.runs.remaining import remaining
     from harness.several.screen import print_trials
     from harness.several.trials import finish_trials
+    from sessions.runs import encoded
 
     go_on = f"Go on with: duologue measure --resume {place}"
     if interrupted and not any(run.journal() for run in runs):
@@ -65,7 +65,7 @@ def _tell(place: Path, runs: Sequence[RunFolder], interrupted: bool, as_json: bo
         return exits.INTERRUPTED
     trials, finished = finish_trials(place, runs)
     if as_json:
-        click.echo(msgspec.json.encode(trials).decode())
+        click.echo(encoded(trials).decode())
     else:
         print_trials(trials, Screen())
     if interrupted:

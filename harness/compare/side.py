@@ -12,12 +12,12 @@ from harness.report.summary import speech_end_bounds
 from harness.report.wording import speech_end_bound
 from harness.results.derive import derive
 from harness.results.finish import FinishedRun
+from harness.results.raw_record import raw_record
 from harness.runs.losses import read_losses, still_lost
 from harness.runs.remaining import remaining
 from metrics.result import TurnResult, Value
 from metrics.turns import measure_conversation
 from sessions.errors import SetupError
-from sessions.events import read_log
 from sessions.runs import Plan, RunFolder
 
 
@@ -102,13 +102,7 @@ def read_side(path: Path) -> Side:
     for line in sorted(run.journal(), key=lambda line: line.number):
         if line.warmup:
             continue
-        folder = run.dialogue(line.id)
-        try:
-            derived = derive(read_log(folder / "events.jsonl"), (folder / "received.bin").read_bytes())
-        except OSError as error:
-            raise SetupError(
-                f"cannot read {error.filename or folder}: {error.strerror or error}", "Give a whole run folder"
-            ) from error
+        derived = derive(*raw_record(run, line.id))
         if derived.completed:
             turns = measure_conversation(derived.conversation, limit_lateness_ms=run.plan.limits.lateness_ms)
             dialogues.append(Performed(line.id, line.script, turns))

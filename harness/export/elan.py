@@ -7,6 +7,7 @@ milliseconds: a label that would reaches to the next one, instants in the same m
 from __future__ import annotations
 
 import io
+import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -105,7 +106,7 @@ def _apart(labels: Sequence[Label]) -> Iterator[tuple[int, int, str]]:
 
 def _wav(path: Path) -> bytes:
     try:
-        samples, rate_hz = soundfile.read(str(path), dtype="int16", always_2d=True)
+        samples, rate_hz = soundfile.read(os.fsencode(path), dtype="int16", always_2d=True)
     except soundfile.LibsndfileError as error:
         why = error.error_string.strip().rstrip(".")
         raise BadAudio(f"cannot use {path}: {why}", "Make it again: duologue rescore RUN") from error

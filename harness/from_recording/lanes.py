@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -72,7 +73,7 @@ def lane_piece(call: Call, lane: int, first: int, stop: int) -> FloatPcm:
 def _opened(path: Path) -> Iterator[Any]:
     check_is_file(path)
     try:
-        with soundfile.SoundFile(str(path)) as file:
+        with soundfile.SoundFile(os.fsencode(path)) as file:
             check_rate(path, file.samplerate)
             yield file
     except soundfile.LibsndfileError as error:

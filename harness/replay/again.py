@@ -6,7 +6,8 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.replay.source import raw_record, script_of
+from harness.replay.source import script_of
+from harness.results.raw_record import raw_record
 from harness.runs.planning import Ask, planned_clip
 from sessions.clock import NS_PER_MS
 from sessions.errors import SetupError

@@ -10,9 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.replay.source import raw_record, run_of
+from harness.replay.source import run_of
 from harness.report.wording import DASH, clean, digits_for, number, one_line, plural
 from harness.results.derive import derive
+from harness.results.raw_record import raw_record
 from metrics.result import TurnResult, Value
 from metrics.turns import measure_conversation
 from sessions.clock import NS_PER_MS

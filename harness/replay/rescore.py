@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.results.finish import FinishedRun, finish_run
+from harness.results.raw_record import raw_record
 from sessions.runs import RunFolder, disk_errors
 
 RENDERED = ("recording.flac", "reply-*.flac")
@@ -33,8 +34,13 @@ class Rescored:
 
 
 def rescore(run: RunFolder, *, on_dialogue: Callable[[int, int], None] = lambda done, total: None) -> Rescored:
-    """Derive everything again. The run must be locked. on_dialogue: told (done, total)."""
+    """Derive everything again. The run must be locked. on_dialogue: told (done, total).
+
+    Raises `SetupError`, `BadFile` where the record is damaged, and leaves what was derived from it while it was whole.
+    """
     before = derived(run)
+    for line in run.journal():
+        raw_record(run, line.id)
     with disk_errors(run.path):
         for line in run.journal():
             for pattern in RENDERED:
@@ -55,7 +61,7 @@ def rescore(run: RunFolder, *, on_dialogue: Callable[[int, int], None] = lambda 
 def derived(run: RunFolder) -> dict[str, str]:
     """SHA-256 of every file that was derived from the record, by its path in the run folder."""
     journaled = {line.id for line in run.journal()}
-    files = [file for pattern in _WRITTEN for file in sorted(run.path.glob(pattern))]
+    files = [file for pattern in _WRITTEN for file in sorted(run.path.glob(pattern)) if file.is_file()]
     return {
         str(file.relative_to(run.path)): _sha256(file)
         for file in files

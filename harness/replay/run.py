@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-import msgspec
 
 from harness import exits
 from harness.replay.beside import Beside, beside, counted, keep, print_beside, recorded_place
@@ -15,7 +14,7 @@ from harness.report.table import Screen
 from harness.results.finish import finish_run
 from harness.runs.measuring import perform, tell_run
 from harness.runs.run import Access
-from sessions.runs import RunFolder
+from sessions.runs import RunFolder, encoded
 
 
 def replay_run(
@@ -47,7 +46,7 @@ def replay_run(
         compared = beside(old, run, list(zip(ids, counted(run), strict=False)), how, named)
         place = keep(run, compared)
     if as_json:
-        click.echo(msgspec.json.encode(compared).decode())
+        click.echo(encoded(compared).decode())
         code = code or _code(compared)
     else:
         print_beside(compared, Screen())

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clients.dialect import interpreter_of
+from harness.results.raw_record import raw_record
 from harness.runs.planning import slot_of
 from servers.replay.recording import Recording, recording_of
 from sessions import audio
 from sessions.errors import SetupError
-from sessions.events import AnyEvent, Opened, TurnStarted, read_log
+from sessions.events import Opened, TurnStarted
 from sessions.runs import PlannedScript, RunFolder
 
 Pcm = NDArray[np.int16]
@@ -53,16 +54,6 @@ def script_of(run: RunFolder, dialogue_id: str) -> PlannedScript:
             raise SetupError(f"{run.dialogue(dialogue_id)} is no dialogue of the plan", "Choose another")
         number = int(found[1]) - 1
     return slot_of(run.plan, number).script
-
-
-def raw_record(run: RunFolder, dialogue_id: str) -> tuple[list[AnyEvent], bytes]:
-    """A dialogue's log and what it received. Raises `SetupError`, `BadFile`."""
-    folder = run.dialogue(dialogue_id)
-    try:
-        return read_log(folder / "events.jsonl"), (folder / "received.bin").read_bytes()
-    except OSError as error:
-        what = f"cannot read {error.filename}: {error.strerror}"
-        raise SetupError(what, f"See what else is missing: duologue check {run.path}") from error
 
 
 def _recording(run: RunFolder, dialogue_id: str, clips: dict[tuple[str, int], Pcm]) -> Recording:

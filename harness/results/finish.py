@@ -20,6 +20,7 @@ from harness.results.derive import Derived, derive
 from harness.results.devices import devices_of
 from harness.results.dialogue_result import DialogueResult
 from harness.results.heard_lane import heard_lane
+from harness.results.raw_record import raw_record
 from harness.results.timeline import timeline_of
 from harness.runs.losses import read_losses, still_lost
 from harness.runs.planning import slot_of
@@ -27,7 +28,7 @@ from metrics.turn_taking.session import session_continuity
 from metrics.turns import counted_faults, measure_conversation
 from sessions import audio
 from sessions.clock import NS_PER_MS
-from sessions.events import AnyEvent, read_log
+from sessions.events import AnyEvent
 from sessions.runs import JournalLine, PlannedScript, RunFolder, disk_errors, indented, write_atomic
 
 Pcm = NDArray[np.int16]
@@ -75,8 +76,8 @@ def summary_of(run: RunFolder, dialogues: list[DialogueResult]) -> Summary:
 def finish_dialogue(run: RunFolder, line: JournalLine, script: PlannedScript) -> DialogueResult:
     """Measure one dialogue from its folder, and render its audio if that is not there yet."""
     folder = run.dialogue(line.id)
-    events = read_log(folder / "events.jsonl")
-    derived = derive(events, (folder / "received.bin").read_bytes())
+    events, received = raw_record(run, line.id)
+    derived = derive(events, received)
     place = folder / "recording.flac"
     clips, lane = _clips(run, script, derived), heard_lane(folder, events)
     rendered = place.exists() or recording.write(folder, derived.conversation, clips, derived.closed_ns, lane)

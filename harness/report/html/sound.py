@@ -6,6 +6,7 @@ import base64
 import contextlib
 import io
 import math
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,14 +43,14 @@ class Encoded:
 def duration_s(path: Path) -> float | None:
     """Length of a recording, None where it is missing or unreadable."""
     try:
-        return float(soundfile.info(str(path)).duration)
+        return float(soundfile.info(os.fsencode(path)).duration)
     except (soundfile.LibsndfileError, OSError):
         return None
 
 
 def envelope(path: Path) -> Envelope:
     """Peaks of a stereo recording, read in blocks. Raises `soundfile.LibsndfileError`."""
-    with soundfile.SoundFile(str(path)) as file:
+    with soundfile.SoundFile(os.fsencode(path)) as file:
         bin_samples = max(round(file.samplerate * FINEST_BIN_MS / 1000), math.ceil(max(file.frames, 1) / BINS_AT_MOST))
         rows = []
         while len(block := file.read(bin_samples * 512, dtype="int16", always_2d=True)):
@@ -71,7 +72,7 @@ def encode(path: Path) -> Encoded:
         return Encoded("audio/flac", base64.b64encode(path.read_bytes()).decode())
     out = io.BytesIO()
     with contextlib.ExitStack() as stack:
-        source = stack.enter_context(soundfile.SoundFile(str(path)))
+        source = stack.enter_context(soundfile.SoundFile(os.fsencode(path)))
         vorbis = {"format": "OGG", "subtype": "VORBIS", "compression_level": 1.0}
         target = stack.enter_context(soundfile.SoundFile(out, "w", source.samplerate, source.channels, **vorbis))
         # In blocks: some versions of libsndfile overflow their stack when much Vorbis is written at once.

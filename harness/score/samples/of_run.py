@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harness.report.wording import plural
 from harness.results.derive import derive
+from harness.results.raw_record import raw_record
 from harness.results.recording import reply_file, write_replies
 from harness.runs.planning import slot_of
 from metrics.attribution import TurnReplies, attribute
@@ -17,7 +18,6 @@ from metrics.playout import arrivals_of, play
 from metrics.result import TurnResult, Value
 from metrics.scoring import Sample
 from metrics.turns import measure_conversation
-from sessions.events import read_log
 from sessions.runs import JournalLine, PlannedScript, RunFolder
 
 _VOICE_TO_VOICE = "voice_to_voice_ms"
@@ -58,7 +58,7 @@ def samples_of_run(run: RunFolder) -> RunSamples:
 def _of_dialogue(run: RunFolder, line: JournalLine, script: PlannedScript) -> list[Sample] | None:
     """None where the user stopped it."""
     folder = run.dialogue(line.id)
-    derived = derive(read_log(folder / "events.jsonl"), (folder / "received.bin").read_bytes())
+    derived = derive(*raw_record(run, line.id))
     if not derived.completed:
         return None
     conversation = derived.conversation

@@ -1,0 +1,111 @@
+"""Run folders that are not whole any more: every command that reads one names what is wrong in one line, exit code 2, and
+takes nothing away."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.results.finish import finish_run
+from sessions.runs import RunFolder
+from tests.test_bad_audio import run as duologue
+from tests.test_check import recorded
+from tests.test_rescore import everything
+
+
+def half(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def a_loop(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path.name)
+
+
+def without_its_end(path: Path) -> None:
+    path.write_bytes(b"\n".join(path.read_bytes().splitlines()[:-1]) + b"\n")
+
+
+DAMAGE: dict[str, tuple[str, Callable[[Path], object], str]] = {
+    "no log": ("events.jsonl", Path.unlink, "No such file"),
+    "an empty log": ("events.jsonl", lambda path: path.write_bytes(b""), "the log of d0001 has no beginning"),
+    "a log that was cut": ("events.jsonl", without_its_end, "the log of d0001 has no end: it was cut off"),
+    "a log that was torn": ("events.jsonl", lambda path: path.write_bytes(path.read_bytes()[:-9]), "events.jsonl:"),
+    "a log of other bytes": ("events.jsonl", lambda path: path.write_bytes(bytes(300)), "events.jsonl:1"),
+    "a pipe": ("events.jsonl", a_pipe, "it is not a regular file"),
+    "a folder": ("received.bin", a_folder, "it is not a regular file"),
+    "a link to itself": ("received.bin", a_loop, "symbolic links"),
+    "no messages": ("received.bin", Path.unlink, "No such file"),
+    "half of the messages": ("received.bin", half, "received.bin of d0001 is shorter than its log says"),
+}
+COMMANDS = [
+    ["rescore"],
+    ["report"],
+    ["export", "--format", "csv"],
+    ["export", "--format", "elan"],
+    ["case", "d0001/1"],
+    ["replay", "--against", "ws://127.0.0.1:1", "--no-calibration"],
+    ["serve", "--replay"],
+    ["compare", "SELF"],
+]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    run = recorded(tmp_path_factory.mktemp("whole"))
+    finish_run(run)
+    return run
+
+
+@pytest.fixture
+def damaged(whole: RunFolder, tmp_path: Path) -> RunFolder:
+    for name, data in everything(whole).items():
+        (tmp_path / "run" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "run" / name).write_bytes(data)
+    return RunFolder.open(tmp_path / "run")
+
+
+def command_line(command: list[str], run: Path) -> list[str]:
+    name, *options = command
+    if name == "serve":
+        return [name, *options, str(run), "--port", "0"]
+    place = ["--out", str(run.parent / "out")] if name in ("export", "replay", "case") else []
+    others = [str(run) if option == "SELF" else option for option in options if not option.startswith("d0")]
+    return [name, str(run), *(option for option in options if option.startswith("d0")), *others, *place]
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_damaged_record_is_named_and_nothing_is_taken_away(
+    damaged: RunFolder, command: list[str], damage: str
+) -> None:
+    name, harm, says = DAMAGE[damage]
+    harm(damaged.dialogue("d0001") / name)
+    before = everything(damaged)
+    code, said = duologue(command_line(command, damaged.path))
+    assert code == 2, said
+    lines = [line for line in said.splitlines() if line.startswith("duologue: ")]
+    assert len(lines) == 1 and says in lines[0] and "Traceback" not in said, said
+    after = everything(damaged)
+    assert after | {".lock": b""} == before | {".lock": b""}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_check_names_it_too(damaged: RunFolder, damage: str) -> None:
+    name, harm, _ = DAMAGE[damage]
+    harm(damaged.dialogue("d0001") / name)
+    code, said = duologue(["check", str(damaged.path)])
+    assert code != 0 and name in said and "Traceback" not in said, said
