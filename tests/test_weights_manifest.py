@@ -70,7 +70,7 @@ def test_one_package_has_one_pin() -> None:
 
 
 def test_sets_name_entries() -> None:
-    assert set(SETS) == {"embedded", "scripts", "all"}
+    assert set(SETS) == {"embedded", "scripts", "score", "all"}
     for names in SETS.values():
         assert set(names) <= set(MANIFEST)
     assert {MANIFEST[name].role for name in SETS["embedded"]} == {"asr", "llm", "tts", "vad"}

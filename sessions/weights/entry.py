@@ -9,7 +9,7 @@ from typing import Literal
 
 from sessions.errors import SetupError
 
-Role = Literal["asr", "llm", "mos", "tts", "tts-user", "vad"]
+Role = Literal["asr", "llm", "mos", "tts", "tts-user", "vad", "voice"]
 Index = Literal["pypi", "npm"]
 Host = Literal["hub", "github-release", "github-file", "package"]
 

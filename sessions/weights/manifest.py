@@ -321,5 +321,6 @@ MANIFEST: dict[str, Weight] = {weight.name: weight for weight in (*_WEIGHTS, *SC
 SETS: dict[str, tuple[str, ...]] = {
     "embedded": ("whisper-base", "qwen2.5-coder-0.5b-instruct-q4_k_m", "silero-vad-v6", "hibari"),
     "scripts": ("kokoro-v1.0-int8", "kokoro-voices"),
+    "score": ("ge2e-resemblyzer",),  # the other models that score come with packages, or from upstream alone
     "all": tuple(MANIFEST),
 }

@@ -18,6 +18,13 @@ _DISTILLMOS = Package(
     sha256="f82e5326ed963ddc28a3e079ded4dbb1bd072ad54be5bdc4380290a9bce3536a",
     size_bytes=15_591_901,
 )
+_RESEMBLYZER = Package(
+    index="pypi",
+    name="Resemblyzer",
+    version="0.1.4",
+    sha256="8f12eb2f1a9982d32e8db7856de754709b59c93a77bcf0ff536584b619a9dd1f",
+    size_bytes=15_747_704,
+)
 
 
 def _carried(package: Package, member: str, sha256: str, size_bytes: int) -> File:
@@ -95,5 +102,21 @@ SCORING = (
                 pieces=(),  # no package carries it
             ),
         ),
+    ),
+    Weight(
+        name="ge2e-resemblyzer",
+        role="voice",
+        purpose="speaker embedding (GE2E): whose voice a reply is in",
+        upstream=Upstream("package", "resemble-ai/Resemblyzer", "0.1.4"),
+        licence="Apache-2.0",
+        files=(
+            _carried(
+                _RESEMBLYZER,
+                "resemblyzer/pretrained.pt",
+                "39373b86598fa3da9fcddee6142382efe09777e8d37dc9c0561f41f0070f134e",
+                17_090_379,
+            ),
+        ),
+        installed=Installed("Resemblyzer", "resemblyzer"),
     ),
 )

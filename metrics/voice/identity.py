@@ -1,0 +1,144 @@
+"""`voice`: whether a dialogue keeps its voice, and whether it is the one that it should be.
+
+Similarity is the cosine of two embeddings. A turn is compared with the first turn, with the mean of all the other turns
+of its dialogue, and with the reference where one is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metrics.result import Failed, Measured, Unavailable, Value
+from metrics.scoring import Figure, Metric, Options, Sample, Score
+from metrics.voice.calibration import TO_OTHERS, TO_REFERENCE, WRONG_BELOW
+
+DRIFT_TURNS = 4
+"""Fewer turns have no trend."""
+_FORMULA = "cosine of GE2E embeddings (arXiv:1710.10467)"
+
+METRIC = Metric(
+    name="voice",
+    version="1",
+    purpose="voice identity: likeness to the first turn, to the other turns and to a reference, drift, wrong voice",
+    figures=(
+        Figure("to_first", "", "higher", "Voice as in the first turn", f"{_FORMULA}, with the dialogue's first"),
+        Figure("to_others", "", "higher", "Voice as in the other turns", f"{_FORMULA}, with the mean of the others"),
+        Figure("to_reference", "", "higher", "Voice as in the reference", f"{_FORMULA}, with reference_audio"),
+        Figure("drift", "per turn", "none", "Drift of the voice", "slope of to_first over the turns after the first"),
+        Figure("wrong_voice", "%", "lower", "Wrong voice", f"turns whose likeness is below {WRONG_BELOW}"),
+    ),
+    derive="metrics.voice.identity:derive",
+    needs=("voice_embedding",),
+    of_groups=True,
+    reads=(),
+    extra="score",
+)
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class _Turn:
+    """why: where there is no embedding, the reason; error where that failed."""
+
+    sample: Sample
+    own: Vector | None = None
+    reference: Vector | None = None
+    no_reference: str = "no reference voice is named"
+    why: Measured = field(default_factory=lambda: Unavailable("no embedding"))
+
+
+def derive(samples: Sequence[Sample], outputs: Sequence[Mapping[str, Score]], options: Options) -> Sequence[Score]:
+    """One group, in order."""
+    turns = [_turn(sample, output["voice_embedding"]) for sample, output in zip(samples, outputs, strict=True)]
+    first = next((turn for turn in turns if turn.own is not None), None)
+    trend = _drift(turns, first)
+    last = next((turn for turn in reversed(turns) if turn.own is not None), None)
+    return [_score(turn, turns, first, trend if turn is last else None) for turn in turns]
+
+
+def _turn(sample: Sample, score: Score) -> _Turn:
+    turn = _Turn(sample)
+    if "embedding" not in score.details:
+        turn.why = next(iter(score.figures.values()))
+        return turn
+    turn.own = _unit(np.asarray(score.details["embedding"], dtype=np.float64))
+    if "reference" in score.details:
+        turn.reference = _unit(np.asarray(score.details["reference"], dtype=np.float64))
+    turn.no_reference = score.details.get("no_reference", turn.no_reference)
+    return turn
+
+
+def _score(turn: _Turn, turns: list[_Turn], first: _Turn | None, trend: Measured | None) -> Score:
+    if turn.own is None or first is None:
+        return Score({figure.name: _passed_on(turn.why) for figure in METRIC.figures})
+    figures: dict[str, Measured] = {
+        "to_first": _to_first(turn, first),
+        "to_others": _to_others(turn, turns),
+        "to_reference": Unavailable(turn.no_reference)
+        if turn.reference is None
+        else Value(float(turn.own @ turn.reference)),
+        "drift": trend or Unavailable("told once, at the last turn of the dialogue"),
+    }
+    compared = next(
+        ((name, one) for name in ("to_reference", "to_others") if isinstance(one := figures[name], Value)), None
+    )
+    if compared is None:
+        return Score({**figures, "wrong_voice": Unavailable("neither a reference nor other turns to compare with")})
+    wrong = compared[1].value < WRONG_BELOW
+    flags = [_wrong(compared[0], compared[1].value)] if wrong else []
+    return Score({**figures, "wrong_voice": Value(100.0 if wrong else 0.0)}, flags)
+
+
+def _passed_on(why: Measured) -> Measured:
+    return why if isinstance(why, Unavailable | Failed) else Unavailable("no embedding")
+
+
+def _to_first(turn: _Turn, first: _Turn) -> Measured:
+    if not turn.sample.group:
+        return Unavailable("belongs to no dialogue")
+    if turn is first:
+        return Unavailable("it is the turn that the others are compared with")
+    assert turn.own is not None and first.own is not None
+    return Value(float(turn.own @ first.own))
+
+
+def _to_others(turn: _Turn, turns: list[_Turn]) -> Measured:
+    if not turn.sample.group:
+        return Unavailable("belongs to no dialogue")
+    others = [other.own for other in turns if other is not turn and other.own is not None]
+    if not others:
+        return Unavailable("no other turn of the dialogue has a voice to compare with")
+    assert turn.own is not None
+    return Value(float(turn.own @ _unit(np.sum(others, axis=0))))
+
+
+def _drift(turns: list[_Turn], first: _Turn | None) -> Measured:
+    """The least-squares slope of likeness to the first turn against the turn's place among all."""
+    voiced = [(place, turn) for place, turn in enumerate(turns) if turn.own is not None]
+    if first is None or not first.sample.group:
+        return Unavailable("belongs to no dialogue")
+    if len(voiced) < DRIFT_TURNS:
+        return Unavailable("fewer than four turns with a voice")
+    places = np.array([place for place, _ in voiced[1:]], dtype=np.float64)
+    likeness = np.array([float(turn.own @ first.own) for _, turn in voiced[1:]])  # type: ignore[operator]
+    centred = places - places.mean()
+    return Value(float(centred @ (likeness - likeness.mean()) / (centred @ centred)))
+
+
+def _wrong(compared_with: str, likeness: float) -> str:
+    by_reference = compared_with == "to_reference"
+    errors = TO_REFERENCE if by_reference else TO_OTHERS
+    return (
+        f"wrong-voice: {likeness:.2f} to {'the reference' if by_reference else 'the other turns'}, "
+        f"below {WRONG_BELOW:.2f} (of turns in the same voice {errors.same_below} % are, "
+        f"of those in another {errors.other_above} % are not)"
+    )
+
+
+def _unit(vector: Vector) -> Vector:
+    return vector / max(float(np.linalg.norm(vector)), 1e-12)
