@@ -37,7 +37,7 @@ def print_scores(scores: Scores, console: Console) -> None:
 
 
 def _table(scores: Scores, footnotes: Footnotes) -> Table:
-    rows = [row for found in scores.metrics.values() for row in score_rows(found.aggregates)]
+    rows = [row for name in scores.metrics for row in score_rows(scores, name)]
     with_intervals = any(row.spread != DASH for row in rows)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("score", overflow="fold")

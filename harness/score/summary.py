@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from harness.report.turns_csv import inert
-from harness.score.aggregate import aggregate
+from harness.score.aggregate import aggregate, told
 from harness.score.counted import Samples, Settings, counted, settings_of
 from harness.score.engine import Chosen, ScoreStore
 from harness.score.table import METRICS, metric
@@ -55,13 +55,15 @@ class MetricScores(msgspec.Struct, frozen=True):
 class Scores(msgspec.Struct, frozen=True):
     """What `scores/summary.json` holds.
 
-    source: "run", or the folder that was scored · coverage, remarks: what was there to score, in words · metrics: by
-    name, in the order of the screen · left_out: metric → why it was not even tried, where nobody asked for it.
+    source: "run", or the folder that was scored · metrics: by name, in the order of the screen · unavailable: reason →
+    samples that have nothing to score, whatever the metric · coverage, remarks: what was there to score, in words ·
+    left_out: metric → why it was not even tried, where nobody asked for it.
     """
 
     source: str
     samples: int
     metrics: dict[str, MetricScores]
+    unavailable: dict[str, int] = {}
     coverage: list[str] = []
     remarks: list[str] = []
     left_out: dict[str, str] = {}
@@ -110,6 +112,7 @@ def write_scores(folder: Path, scored: Scored, store: ScoreStore, chosen: Sequen
         source=scored.source,
         samples=scored.count,
         metrics=found,
+        unavailable=told(Counter(sample.unavailable for sample in scored.samples() if sample.unavailable)),
         coverage=list(scored.coverage),
         remarks=list(scored.remarks),
         left_out={name: why for name, why in scored.left_out.items() if name not in found},

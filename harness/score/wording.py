@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from harness.report.wording import DASH, counts, digits_for, number, plural, reasons, span
@@ -30,9 +30,9 @@ class Row:
     behind: bool = False
 
 
-def score_rows(aggregates: list[Aggregate]) -> Iterator[Row]:
-    """Each figure, with those of the languages under it."""
-    for one in aggregates:
+def score_rows(scores: Scores, name: str) -> Iterator[Row]:
+    """Each figure of a metric, with those of the languages under it."""
+    for one in scores.metrics[name].aggregates:
         digits = digits_for(one.value, one.minimum, one.maximum)
         has_range = one.minimum is not None and one.maximum is not None
         yield Row(
@@ -42,24 +42,34 @@ def score_rows(aggregates: list[Aggregate]) -> Iterator[Row]:
             spread=span(*one.ci95, digits) if one.ci95 else DASH,
             range=span(one.minimum or 0.0, one.maximum or 0.0, digits) if has_range else DASH,
             used=str(one.used),
-            missing=missing(one),
+            missing=missing(one, scores.unavailable),
             no_spread=one.no_ci95 if one.value is not None and one.ci95 is None else "",
             behind=bool(one.language),
         )
 
 
-def missing(one: Aggregate) -> str:
-    """ "unavailable: silence (2); failed 1 of 9: no memory (1)"."""
-    total = one.used + one.skipped + one.failed
-    told = [f"unavailable: {reasons(one.unavailable)}"] if one.skipped else []
+def missing(one: Aggregate, everywhere: Mapping[str, int]) -> str:
+    """ "unavailable: silence (2); failed 1 of 9: no memory (1)". everywhere: reasons that no metric can help, told once
+    for all."""
+    own = {reason: count for reason, count in one.unavailable.items() if reason not in everywhere}
+    told = [f"unavailable: {reasons(own)}"] if own else []
     if one.failed:
-        told.append(f"failed {one.failed} of {total}: {reasons(one.errors)}")
+        told.append(f"failed {one.failed} of {one.used + one.skipped + one.failed}: {reasons(one.errors)}")
     return "; ".join(told)
+
+
+def samples_line(scores: Scores) -> str:
+    """How many there are, how many have anything to be scored, and what is known of them."""
+    lost = sum(scores.unavailable.values())
+    told = [plural(scores.samples, "sample")]
+    if lost:
+        told.append(f"{lost} of them with nothing to score: {reasons(scores.unavailable)}")
+    return ". ".join([", ".join(told), *scores.coverage, *scores.remarks]) + "."
 
 
 def lines_below(scores: Scores) -> Iterator[str]:
     """What a reader must know beside the figures."""
-    yield f"{plural(scores.samples, 'sample')}. {'. '.join((*scores.coverage, *scores.remarks))}".rstrip(". ") + "."
+    yield samples_line(scores)
     for name, found in scores.metrics.items():
         if found.flags:
             yield f"Remarks of {name}: {counts(found.flags)}."
@@ -69,9 +79,10 @@ def lines_below(scores: Scores) -> Iterator[str]:
 
 
 def settings_lines(scores: Scores) -> Iterator[str]:
-    """With what it was scored, where a setting says anything."""
-    for name, found in scores.metrics.items():
-        made = {name: found.made, **found.needs}
-        told = [f"{of} {key}={value}" for of, one in made.items() for key, value in one.options.items() if value]
+    """With what it was scored, each metric once, where a setting says anything."""
+    made = {name: one for found in scores.metrics.values() for name, one in found.needs.items()}
+    made |= {name: found.made for name, found in scores.metrics.items()}
+    for name, one in made.items():
+        told = ", ".join(f"{key}={value}" for key, value in one.options.items() if value)
         if told:
-            yield f"Settings of {name}/{found.made.version}: {', '.join(told)}."
+            yield f"{name}/{one.version.rpartition('/')[2]}: {told}."

@@ -156,16 +156,18 @@ def test_the_table(tmp_path: Path) -> None:
     rows = [" ".join(row.split()) for row in text.splitlines()]
     assert "score mean min – max n" in rows
     assert "Quality MOS 3.00 3.00 – 3.00 1¹" in rows
-    assert "en 3.00 3.00 – 3.00 1²" in rows
-    assert "zh – – 0³" in rows
-    assert "WER % – – 0⁴" in rows
-    below = " ".join(rows)
-    assert "¹ unavailable: the turn failed: time-out (1); failed 1 of 3: killed (1)" in below
-    assert "³ failed 1 of 1: killed (1)" in below
+    assert "en 3.00 3.00 – 3.00 1" in rows
+    assert "zh – – 0²" in rows
+    assert "WER % – – 0³" in rows
+    assert "¹ failed 1 of 3: killed (1)" in rows
+    assert "² failed 1 of 1: killed (1)" in rows
+    assert "³ unavailable: no speech (1); not scored yet with these settings (1)" in rows
     assert "no 95 % interval: needs 10 dialogues or folders, has 1" in rows
-    assert "3 samples. 1 warm-up dialogue not scored." in rows
+    below = " ".join(rows)
+    assert "3 samples, 1 of them with nothing to score: the turn failed: time-out (1)." in below
+    assert "1 warm-up dialogue not scored." in below
     assert "Remarks of quality: 1 out-of-domain." in rows
-    assert "Settings of quality/2: quality kernel=soxr." in rows
+    assert "quality/2: kernel=soxr." in rows
 
 
 def test_nothing_at_all_is_a_table_too(tmp_path: Path) -> None:

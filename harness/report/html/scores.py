@@ -8,8 +8,8 @@ from pathlib import Path
 from harness.report.html.markup import Markup, join, tag
 from harness.report.wording import DASH, counts, digits_for, number
 from harness.results.dialogue_result import DialogueResult
-from harness.score.summary import MetricScores, Scores, read_scores
-from harness.score.wording import Row, score_rows, settings_lines
+from harness.score.summary import Scores, read_scores
+from harness.score.wording import Row, samples_line, score_rows, settings_lines
 from metrics.result import Failed, Measured, Unavailable, Value
 from sessions.errors import BadFile
 
@@ -34,7 +34,7 @@ def scores_section(folder: Path, dialogues: list[DialogueResult]) -> Markup:
         return _section(tag("p", f"The scores cannot be read: {error}", class_="note bad"))
     return _section(
         tag("p", _LEGEND, class_="legend"),
-        _table([row for found in scores.metrics.values() for row in _rows(found)]),
+        _table([row for name in scores.metrics for row in _rows(scores, name)]),
         *_notes(scores),
         *turns,
     )
@@ -60,8 +60,11 @@ def _table(rows: list[Markup]) -> Markup:
     return tag("div", tag("table", tag("thead", head), tag("tbody", *rows), class_="figures"), class_="scroll")
 
 
-def _rows(found: MetricScores) -> Iterable[Markup]:
-    for one, row in zip(found.aggregates, score_rows(found.aggregates), strict=True):
+def _rows(scores: Scores, name: str) -> Iterable[Markup]:
+    found = scores.metrics[name]
+    told = f"{found.purpose[:1].upper()}{found.purpose[1:]} ({name}/{found.made.version.rpartition('/')[2]})"
+    yield tag("tr", tag("td", told, colspan=6), class_="head")
+    for one, row in zip(found.aggregates, score_rows(scores, name), strict=True):
         yield _row(row, "" if row.behind else found.figures.get(one.figure, ""))
 
 
@@ -81,8 +84,7 @@ def _row(row: Row, meaning: str) -> Markup:
 
 
 def _notes(scores: Scores) -> Iterable[Markup]:
-    for remark in (*scores.coverage, *scores.remarks):
-        yield tag("p", f"{remark[0].upper()}{remark[1:]}.", class_="soft")
+    yield tag("p", samples_line(scores), class_="soft")
     for name, found in scores.metrics.items():
         if found.flags:
             yield tag("p", f"Remarks of {name}: {counts(found.flags)}.", class_="soft")
