@@ -65,12 +65,6 @@ def loudest_dbfs(samples: FloatPcm, rate_hz: int) -> float:
     return 20 * math.log10(loudest) if loudest > 0 else -math.inf
 
 
-def out_of_domain(language: str, languages: Sequence[str]) -> list[str]:
-    """The flag of a sound whose language (BCP 47) the model was not made for. Where nobody said, nothing is said."""
-    spoken = language.partition("-")[0].lower()
-    return [f"out-of-domain: {language}"] if spoken and languages and spoken not in languages else []
-
-
 @dataclass(frozen=True, slots=True)
 class MosScorer:
     """The scorer of a metric whose figures come from a `Listener`.
@@ -106,9 +100,7 @@ class MosScorer:
         ]
 
     def _score(self, piece: Piece, opinion: Opinion) -> Score:
-        flags = out_of_domain(piece.sample.language, self.metric.languages)
-        if piece.duration_s < _SHORT_S:
-            flags.append(f"short: {piece.duration_s:.2f} s")
+        flags = [f"short: {piece.duration_s:.2f} s"] if piece.duration_s < _SHORT_S else []
         figures = {figure.name: _measured(opinion.figures[figure.name]) for figure in self.metric.figures}
         return Score(figures, [*flags, *opinion.flags], dict(opinion.details))
 
