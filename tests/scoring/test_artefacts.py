@@ -142,6 +142,7 @@ def test_numbers_may_be_spelled_otherwise() -> None:
         "My phone number is 415-555-0132. It costs one thousand two hundred thirty four dollars fifty at seven thirty."
     )
     assert counted(score(text, heard(spoken))) == {}
+    assert counted(score("It opens at 9 tomorrow and closes.", heard("It opened and closes."))) == {"missing": 1.0}
 
 
 def test_characters_of_chinese() -> None:

@@ -16,8 +16,8 @@ Where = Literal["start", "within", "end", "all"]
 class Limits:
     """From where on a difference counts: units and, so that "a lot of" for "lots" does not, letters.
 
-    within, at_ends: (units, letters) · digits: units, where a number is in one side, which the other may spell
-    otherwise · unlike: units, where the two have nothing in common
+    within, at_ends: (units, letters) · digits: units, where a number is in the shorter side, which the other may
+    spell · unlike: units, where the two have nothing in common
     """
 
     within: tuple[int, int]
@@ -72,7 +72,7 @@ def _counts(run: Run, limits: Limits) -> bool:
     if reference == hypothesis or (letters and (len(reference) > len(hypothesis)) != (run.missing > 0)):
         return False
     if reference and hypothesis:
-        if any(map(str.isdigit, reference + hypothesis)):
+        if any(map(str.isdigit, hypothesis if run.missing > 0 else reference)):
             return units >= limits.digits
         if run.where == "all":
             return units >= limits.unlike
