@@ -93,7 +93,7 @@ def scoring_of_folder(
                 raise SetupError(f"{out} holds the scores of {known.folder}", "Choose another --out")
         else:
             write_atomic(file, indented(source))
-    scored = Scored(str(samples.root), lambda: iter(samples), len(samples.files), samples.coverage(), (), left_out)
+    scored = Scored(str(samples.root), lambda: samples, len(samples), samples.coverage(), (), left_out)
     return Scoring(place, scored, chosen, again=again)
 
 

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import pytest
 import soundfile
 
 from harness.score.summary import Scores
 from metrics.scoring import ScoreLine
-from sessions.scripts import library
+from sessions.scripts import library, load_script
 from tests.commands import run, start
 
 SPOKEN = sorted((library()["small-talk"].parent / "small-talk").glob("*.flac"))
@@ -60,7 +61,7 @@ async def test_bad_sounds_are_named_and_the_others_scored(tmp_path: Path) -> Non
 async def test_killed_and_told_again_it_scores_only_what_is_left(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
-    for number in range(40):  # of different content each, or one score would serve all
+    for number in range(20):  # of different content each, or one score would serve all
         samples, rate_hz = soundfile.read(SPOKEN[number % 3], dtype="int16")
         soundfile.write(folder / f"{number:02d}.flac", np.roll(samples, 100 * number), rate_hz)
     out = tmp_path / "out"
@@ -74,7 +75,7 @@ async def test_killed_and_told_again_it_scores_only_what_is_left(tmp_path: Path)
     process.send_signal(signal.SIGKILL)
     await process.communicate()
     before = lines(out, "dnsmos")
-    assert 2 <= len(before) < 40
+    assert 2 <= len(before) < 20
     ran = await run(*arguments)
     assert ran.code == 0, ran.err
     after = lines(out, "dnsmos")
@@ -91,3 +92,40 @@ async def test_a_set_up_error_is_one_line(tmp_path: Path) -> None:
     assert "no tab in it" in ran.err
     listed = await run("score", "--list", "--json")
     assert "dnsmos" in [one["name"] for one in json.loads(listed.out)]
+
+
+@pytest.mark.embedded
+async def test_silence_in_half_of_the_files_is_half_of_the_words_lost(tmp_path: Path) -> None:
+    """Ten files that should all say the same: five do, five are silent; then texts are missing, or fit nothing."""
+    script = load_script("small-talk")
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number in range(10):
+        silent = np.zeros(48_000, dtype=np.int16)
+        soundfile.write(folder / f"{number}.wav", script.turns[0].clip.pcm if number < 5 else silent, 24_000)
+    rows = [json.dumps({"id": str(number), "text": script.turns[0].text}) for number in range(10)]
+    text = tmp_path / "t.jsonl"
+    out = tmp_path / "out"
+    arguments = ("score", "--audio", str(folder), "--text", str(text), "--language", "en", "--metrics", "asr_wer")
+
+    text.write_text("\n".join(rows))
+    ran = await run(*arguments, "--out", str(out), "--json")
+    assert ran.code == 0, ran.err
+    scores = msgspec.json.decode(ran.out, type=Scores)
+    assert scores.coverage == ["text for 10 of 10 samples"]
+    corpus = scores.metrics["asr_wer"].aggregates[0]
+    assert (corpus.title, corpus.used, corpus.skipped) == ("corpus WER", 10, 0)
+    assert corpus.value == pytest.approx(0.5)
+
+    text.write_text("\n".join(rows[:5]))
+    ran = await run(*arguments, "--out", str(out), "--json")
+    scores = msgspec.json.decode(ran.out, type=Scores)
+    assert scores.coverage == ["text for 5 of 10 samples"]
+    corpus = scores.metrics["asr_wer"].aggregates[0]
+    assert (corpus.value, corpus.used, corpus.skipped) == (0.0, 5, 5)
+
+    text.write_text('{"id": "eleven", "text": "hello"}')
+    ran = await run(*arguments, "--out", str(tmp_path / "other"))
+    assert ran.code == 2
+    assert "its first id is 'eleven', the first file '0.wav'" in ran.err
+    assert not (tmp_path / "other").exists()

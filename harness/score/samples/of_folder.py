@@ -40,6 +40,9 @@ class FolderSamples:
     def coverage(self) -> list[str]:
         return [line for name, matched in self.matched.items() for line in matched.coverage(name)]
 
+    def __len__(self) -> int:
+        return len(self.files)
+
     def __iter__(self) -> Iterator[Sample]:
         """One sample per file; those of one folder belong together, a file at the root stands alone."""
         for group, files in groupby(self.files, key=lambda file: str(PurePosixPath(file).parent)):
