@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SCRIPTS = ("small-talk", "trip-planning", "facts")
 
-SCORES = ("dnsmos", "asr_wer", "signal", "distillmos")
+SCORES = ("asr_wer", "first_content", "dnsmos", "distillmos", "signal")
 """By what the replies are scored, whether or not it can be had: what is missing is told with the mend."""
 
 _MAY_COME_WITH_RESUME = frozenset({"no_calibration", "no_scores"})
