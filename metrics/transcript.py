@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import msgspec
@@ -11,6 +12,7 @@ from metrics.scoring import Score
 
 WORDS: Final = "words"
 """The one figure of the metric `asr`; it says why there is no transcript, where there is none."""
+_ISO: Final = {"cmn": "zh", "eng": "en", "zho": "zh", "jpn": "ja", "deu": "de", "fra": "fr", "spa": "es", "ita": "it"}
 
 
 class Word(msgspec.Struct, frozen=True):
@@ -36,7 +38,7 @@ class Transcript(msgspec.Struct, frozen=True):
     text: stripped, "" where nothing was heard · language: what the recogniser took it for, "" where it does not say ·
     asked_language: what it was told, the sample's own; "" where nobody knew, so that it had to detect · backend,
     model: what heard it · words: in order; without times where the back end has none · no_speech: why the recogniser
-    was not asked at all; then `text` is "" and no error rate may be made of it.
+    was not asked at all; then `text` is "", and nothing of what the reply should say was heard.
     """
 
     text: str
@@ -60,3 +62,9 @@ def transcript_of(heard: Score) -> Transcript | Unavailable | Failed:
     if isinstance(figure, Unavailable | Failed):
         return figure
     return msgspec.convert(heard.details, Transcript)
+
+
+def primary(tag: str) -> str:
+    """ISO 639-1 of a BCP 47 tag: "zh" of "zh-Hans-CN" and of "cmn"; "" of ""."""
+    first = re.split(r"[-_]", tag.strip().lower())[0]
+    return _ISO.get(first, first)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
@@ -16,21 +15,14 @@ from harness.recognise.speech import pieces, silence, stretches
 from harness.recognise.word_times import in_sound
 from metrics.result import Failed, Measured, Unavailable, Value
 from metrics.scoring import Piece, Score
-from metrics.transcript import WORDS, Transcript, Word
+from metrics.transcript import WORDS, Transcript, Word, primary
 from sessions.audio import resample, to_float
 from sessions.errors import DuologueError, MetricUnavailable, SetupError
 from sessions.scripts import load_script
 
 _UNSPACED: Final = frozenset({"zh", "yue", "ja", "th", "lo", "my", "km", "bo"})
-_ISO: Final = {"cmn": "zh", "eng": "en", "zho": "zh", "jpn": "ja", "deu": "de", "fra": "fr", "spa": "es", "ita": "it"}
 _BUILT_IN: Final = ("facts", ("capital", "france"))
 """A shipped script, and words of its first turn that any recogniser of English hears."""
-
-
-def primary(tag: str) -> str:
-    """ISO 639-1 of a BCP 47 tag: "zh" of "zh-Hans-CN" and of "cmn"; "" of ""."""
-    first = re.split(r"[-_]", tag.strip().lower())[0]
-    return _ISO.get(first, first)
 
 
 class Recogniser:

@@ -10,6 +10,7 @@ from sessions.tables import load
 
 BACKENDS: Final[dict[str, str]] = {
     "faster-whisper": "harness.recognise.faster_whisper:KIND",
+    "endpoint": "harness.recognise.endpoint:KIND",
 }
 DEFAULT: Final = "faster-whisper:whisper-base"
 

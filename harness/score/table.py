@@ -12,6 +12,7 @@ METRICS: dict[str, str] = {
     "asr_wer": "metrics.text.asr_wer:METRIC",
     "artefacts": "metrics.text.artefacts.metric:METRIC",
     "speaking_rate": "metrics.text.speaking_rate:METRIC",
+    "first_content": "metrics.first_content.metric:METRIC",
     "dnsmos": "metrics.speech_quality.dnsmos:METRIC",
     "plcmos": "metrics.speech_quality.plcmos:METRIC",
     "utmos": "metrics.speech_quality.utmos.metric:METRIC",

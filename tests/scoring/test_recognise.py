@@ -15,12 +15,12 @@ from harness.from_recording.segments import Stretch
 from harness.recognise.backend import RATE_HZ, Heard
 from harness.recognise.loops import loops
 from harness.recognise.metric import METRIC, identify, make
-from harness.recognise.scorer import Recogniser, primary
+from harness.recognise.scorer import Recogniser
 from harness.recognise.speech import pieces, silence, stretches
 from harness.recognise.word_times import in_sound
 from metrics.result import Failed, Unavailable, Value
 from metrics.scoring import FloatPcm, Score
-from metrics.transcript import WORDS, Transcript, Word, transcript_of
+from metrics.transcript import WORDS, Transcript, Word, primary, transcript_of
 from sessions.audio import resample, to_float
 from sessions.errors import MetricUnavailable, PeerError, SetupError
 from sessions.scripts import load_script

@@ -1,0 +1,1 @@
+"""Services that are asked over HTTP, one request at a time."""
