@@ -94,6 +94,7 @@ def test_what_the_text_says_twice_may_be_heard_twice() -> None:
 
 def test_a_short_word_doubled_by_the_recogniser_is_none() -> None:
     assert counted(score("I was so tired.", heard("I was so so tired."))) == {}
+    assert counted(score("the blue line", heard("the blue blue line"))) == {"repeats": 1.0}
 
 
 def test_repeats_are_found_from_left_to_right_the_shortest_first() -> None:

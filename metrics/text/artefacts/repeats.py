@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 _LONGEST = 200
+_SHORT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,17 +20,18 @@ class Repeat:
 
 
 def repeats(heard: Sequence[str], own: Sequence[str]) -> list[Repeat]:
-    """Runs of at least two units that stand twice or more in a row in what was heard, and single units that stand at
-    least three times, unless the reply's own text has as many in a row.
+    """Runs that stand twice or more in a row in what was heard, unless the reply's own text has as many in a row.
 
-    A single word said twice is left out: recognisers double short words where two of their windows meet.
+    One short unit counts from three times on: recognisers double such words where two of their windows meet.
     """
     allowed = Counter[tuple[str, ...]]()
     for found in _runs(own):
         allowed[found.units] = max(allowed[found.units], found.times)
-    return [
-        found for found in _runs(heard) if found.times > max(allowed[found.units], 2 if len(found.units) == 1 else 1)
-    ]
+    return [found for found in _runs(heard) if found.times > max(allowed[found.units], _harmless(found.units))]
+
+
+def _harmless(units: tuple[str, ...]) -> int:
+    return 2 if len(units) == 1 and len(units[0]) < _SHORT else 1
 
 
 def _runs(units: Sequence[str]) -> Iterator[Repeat]:
