@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import soundfile
 
+from harness.cli.demo import SCORES
+from harness.score.summary import read_scores
 from sessions.runs import RunFolder
 from tests.commands import ROOT, run
 
@@ -62,3 +64,10 @@ async def test_the_demo_holds_three_dialogues_and_asks_nobody(tmp_path: Path) ->
         assert rate_hz == 24_000
         assert abs(lanes[:, 0]).max() > 1_000 and abs(lanes[:, 1]).max() > 1_000
     assert str(out / "report.html") in ran.err
+    scores = read_scores(out / "scores")
+    assert scores is not None and scores.samples == 9
+    assert list(scores.metrics) == list(SCORES)
+    used = {name: found.aggregates[0].used for name, found in scores.metrics.items()}
+    assert used["asr_wer"] == used["dnsmos"] == used["signal"] == 9
+    assert used["first_content"] <= attempts["completed"]  # an invalid turn has no times
+    assert '<section id="scores">' in (out / "report.html").read_text()

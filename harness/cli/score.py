@@ -79,7 +79,11 @@ def score(run: Path | None, list_: bool, as_json: bool, **options: Any) -> int:
     if (run is None) == (options["audio"] is None):
         raise SetupError("nothing to score, or two things", "Give either a run folder or --audio DIR")
     from harness.score.asking import asked, given_options
+    from sessions.audio import check_is_file
 
+    if options["reference_audio"] is not None:
+        check_is_file(options["reference_audio"])
+        options["reference_audio"] = options["reference_audio"].resolve()
     shortcuts = (("asr", "asr", options["asr"]), ("asr_wer", "normaliser", options["normaliser"]))
     given = given_options(options["settings"], shortcuts)
     if run is not None:
