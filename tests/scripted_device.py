@@ -48,7 +48,7 @@ class ScriptedDevice:
     says: (milliseconds from the start of the device, int16 (samples,)) · noise: RMS of the room, int16 steps · echo:
     how much of the loudspeaker the microphone hears, after 60 ms · slow_ppm: how much slower its clock is than ours ·
     waits_ms: from a block's last sample to its hand-over · lies_ms: how much too late its stamps are · lost: blocks
-    that never come · output_ms: from a block being given to its sound.
+    that never come · gone_ms: when the device goes · output_ms: from a block being given to its sound.
     """
 
     rate_hz = 24_000
@@ -96,6 +96,9 @@ class ScriptedDevice:
             if how["echo"]:
                 pcm += self._echo(end_ns - samples_to_ns(BLOCK, self.rate_hz)) * float(how["echo"])  # type: ignore[arg-type]
             at_ns = end_ns - samples_to_ns(BLOCK, self.rate_hz) + self._ns("lies_ms")
+            if how.get("gone_ms") and now_ns >= self.true_ns(float(how["gone_ms"])):  # type: ignore[arg-type]
+                ears.failed("a microphone has stopped")
+                return
             ears.heard(Heard(np.clip(np.rint(pcm), -32768, 32767).astype(np.int16), at_ns, now_ns, lost_before))
             lost_before = False
 

@@ -94,7 +94,7 @@ async def sound_server(folder: Path) -> AsyncIterator[SoundServer]:
                 assert child.returncode is None, "PulseAudio ended at its start"
                 await asyncio.sleep(0.05)
         server = SoundServer({**home, **address})
-        form = [f"--rate={RATE_HZ}", "--format=s16le", "--channels=1", "--raw", "--latency-msec=20"]
+        form = [f"--rate={RATE_HZ}", "--format=s16le", "--channels=1", "--raw", "--latency-msec=100"]
         player = await stack.enter_async_context(_process("pacat", "-p", "-d", "mic", *form, extra=server.environment))
         recorder = await stack.enter_async_context(
             _process("parec", "-d", "speaker.monitor", *form, extra=server.environment)

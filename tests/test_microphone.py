@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +16,22 @@ import soundfile
 from numpy.typing import NDArray
 
 from harness.check.run import check_run
-from harness.microphone.run import Talk, conversation_of, empty_script, keep
+from harness.cli.asking import resumed
+from harness.microphone.device import Piece
+from harness.microphone.queue import PlayQueue
+from harness.microphone.run import Talk, conversation_of, empty_script, ended_by_enter, keep
+from harness.microphone.screen import TerminalScreen, meter
 from harness.replay.again import as_performed, as_scripted
 from harness.replay.rescore import rescore
+from harness.report.devices_wording import device_lines
+from harness.report.html.plan_section import command_line
 from harness.results.finish import FinishedRun, finish_run
 from harness.runs.planning import Ask, make_plan
 from harness.runs.run import Access
 from metrics.result import TurnResult, Value
 from servers.write_log import WriteLog
-from sessions.clock import NS_PER_MS, TimerWheel
+from sessions.clock import NS_PER_MS, NS_PER_S, MonotonicClock, TimerWheel
+from sessions.errors import SetupError
 from sessions.events import Echo, Flushed, GaveUp, Played, Ready, Sent, TurnStarted, Xrun, read_log
 from sessions.runs import MicrophoneUse, RunFolder
 from sessions.scripts import load_script
@@ -268,3 +277,100 @@ def test_it_can_be_said_again(tmp_path: Path) -> None:
     assert [turn.start.after for turn in performed.turns] == ["at", "at"]
     assert [turn.start.after for turn in scripted.turns] == ["reply", "reply"]
     assert 0 < scripted.turns[1].start.gap_ms < 3000
+
+
+# ---- the terminal ----------------------------------------------------------------------------------------------------
+
+
+def test_the_meter_shows_level_and_who_speaks() -> None:
+    assert meter(-66, False, False) == f"[{'.' * 30}]  -66 dBFS"
+    assert meter(-33, True, False) == f"[{'#' * 15}{'.' * 15}]  -33 dBFS  you speak"
+    assert meter(0, False, True).endswith("   0 dBFS  the agent speaks")
+    assert meter(float("-inf"), True, True) == f"[{'.' * 30}]  -99 dBFS  both speak"
+
+
+def test_the_screen_is_a_meter_with_lines_above_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    screen = TerminalScreen(MonotonicClock(), quiet=False, ends="Enter ends a turn")
+    screen.level(-20, False, False)
+    screen.ready()
+    screen.turn(0, 1.23, 812.4)
+    screen.turn(1, 2, -80)
+    screen.warn("something\x1b[31m odd")
+    shown = capsys.readouterr().err
+    lines = shown.split("\x1b[K")[-1].splitlines()
+    assert lines == [
+        "speak now; Enter ends a turn; Ctrl-C ends the conversation",
+        "turn 1: you spoke for 1.2 s, answered after 812 ms",
+        "turn 2: you spoke for 2.0 s, answered 80 ms too early",
+        "warning: something�[31m odd",
+    ]
+    quiet = TerminalScreen(MonotonicClock(), quiet=True, ends="")
+    quiet.level(-20, False, False)
+    quiet.ready()
+    assert capsys.readouterr().err == ""
+
+
+async def test_on_a_terminal_enter_ends_a_turn_and_ctrl_d_the_conversation(monkeypatch: pytest.MonkeyPatch) -> None:
+    pressed: list[str] = []
+
+    class Turns:
+        def end_turn(self) -> None:
+            pressed.append("enter")
+
+        def stop(self) -> None:
+            pressed.append("end")
+
+    keyboard, terminal = os.openpty()
+    with os.fdopen(terminal) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        with ended_by_enter(Turns()):
+            for keys, count in ((b"\n", 1), (b"\x04", 2)):
+                os.write(keyboard, keys)
+                async with asyncio.timeout(20):
+                    while len(pressed) < count:
+                        await asyncio.sleep(0.01)
+    os.close(keyboard)
+    assert pressed == ["enter", "end"]
+
+
+def test_what_was_dropped_is_never_played() -> None:
+    queue, out = PlayQueue(), np.zeros(480, dtype=np.int16)
+    queue.put("a", np.full(600, 1, dtype=np.int16))
+    assert queue.take(out) == (Piece("a", 0, 0, 480),)
+    queue.drop()
+    queue.put("b", np.full(100, 2, dtype=np.int16))
+    assert queue.take(out) == (Piece("b", 0, 0, 100),)
+    assert out.tolist() == [2] * 100 + [0] * 380
+    queue.put("b", np.full(100, 3, dtype=np.int16))
+    assert queue.take(out) == (Piece("b", 100, 0, 100),)
+    assert queue.take(out) == ()
+
+
+def test_a_sound_of_the_server_is_booked_on_the_turn_that_made_it(tmp_path: Path) -> None:
+    """A server that hears the user within 60 ms is quicker than the detector, which needs as much itself."""
+    (tmp_path / "quick.yaml").write_text(f"version: 1\n{LONG}hearing: {{delay_ms: 20}}\n")
+    says = [(FIRST_MS, said()), (FIRST_MS + 2500, said())]
+    talked = talk(tmp_path, says, behaviour=str(tmp_path / "quick.yaml"), until_ms=16_000)
+    (flush,) = talked.of(Flushed)
+    assert flush.turn == 1 and problems(talked) == []
+    assert [turn.kind for turn in talked.turns] == ["speech", "interruption"]
+
+
+def test_a_device_that_goes_ends_the_conversation_with_a_whole_run(tmp_path: Path) -> None:
+    talked = talk(tmp_path, [(FIRST_MS, said())], until_ms=30_000, gone_ms=7000)
+    assert [turn.outcome for turn in talked.turns] == ["answered"] and problems(talked) == []
+    assert talked.events[-1].t_ns - talked.device.start_ns < 7.1 * NS_PER_S
+
+
+def test_a_conversation_that_is_over_is_not_resumed(tmp_path: Path) -> None:
+    talked = talk(tmp_path, [(FIRST_MS, said())], until_ms=7000)
+    with pytest.raises(SetupError, match="duologue replay"):
+        resumed(Secrets(), talked.run.path, None)
+    plan = talked.run.plan
+    assert plan.microphone is not None and plan.microphone.end_after_ms == 800
+    assert command_line(plan).startswith("duologue talk ws://memory") and "--mic" in command_line(plan)
+    lines = list(device_lines(talked.finished.summary))
+    assert "'a microphone'" in lines[0] and "loudspeaker" in lines[-1]

@@ -104,12 +104,14 @@ def _latencies_are_the_metronomes(turns: list[TurnStarted], rows: list[dict[str,
 
 
 def _speech_ends_where_it_was_said(folder: RunFolder, turns: list[TurnStarted], spoken: Sequence[ScriptTurn]) -> None:
-    """Each utterance is found in the lane by correlation; its end is known to the sample."""
+    """The last 300 ms of each utterance are found in the lane by correlation; its end is known to the sample."""
     lane, _ = soundfile.read(folder.dialogue("d0001") / "microphone.flac", dtype="int16")
     for turn, script_turn in zip(turns, spoken, strict=True):
         assert turn.lane_sample is not None
-        first = int(_match(lane, script_turn.clip.pcm).argmax())
-        end = first + script_turn.speech_end.index_samples
+        index = script_turn.speech_end.index_samples
+        tail = script_turn.clip.pcm[index + 1 - 7200 : index + 1]
+        near = max(0, turn.lane_sample + turn.last_sample - 48_000)
+        end = near + int(_match(lane[near : near + 72_000], tail).argmax()) + 7199
         off = turn.lane_sample + turn.last_sample - end
         sys.stdout.write(f"end of speech: {off / 24:+.1f} ms from the annotation\n")
         assert abs(off) < 24 * NEAR_MS

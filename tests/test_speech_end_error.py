@@ -112,9 +112,10 @@ def test_a_method_that_finds_no_end_is_counted() -> None:
     assert errors_of(none, [marked(9)], "none/1").pooled == Figures(0, 1, None, None, None, None)
 
 
-def test_the_shipped_figures_of_energy_1_are_current() -> None:
-    [now] = measure_methods(["energy-1"]).methods
-    [then] = [entry for entry in measured().methods if entry.method == ENERGY_1]
+@pytest.mark.parametrize("name", ["energy-1", "floor-1"])
+def test_the_shipped_figures_are_current(name: str) -> None:
+    [now] = measure_methods([name]).methods
+    [then] = [entry for entry in measured().methods if entry.method == VERSIONED[name]]
     assert now == then, RENEW
 
 

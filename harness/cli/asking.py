@@ -124,6 +124,11 @@ def resumed(secrets: Secrets, folder: Path, target: str | None) -> tuple[RunFold
     from sessions.runs import RunFolder
 
     run = RunFolder.open(folder)
+    if run.plan.microphone is not None:
+        raise SetupError(
+            f"the run {folder} is a conversation with a person, which is over",
+            f"Say it again, to any server: duologue replay {folder} --against TARGET",
+        )
     if target is not None and secrets.mask_url(dialled(run.plan.protocol, target)) != run.plan.target:
         raise SetupError(f"the run {folder} measures {run.plan.target}", "Resume it without a target, or with that one")
     if target is None and "***" in run.plan.target:

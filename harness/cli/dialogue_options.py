@@ -33,7 +33,7 @@ _SESSION = (
     ),
     click.option(
         "--speech-end",
-        type=click.Choice(["energy-1", "silero"]),
+        type=click.Choice(["energy-1", "floor-1", "silero"]),
         default="energy-1",
         show_default=True,
         help="How to find the end of speech that nobody annotated.",

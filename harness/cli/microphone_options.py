@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from harness.cli.adding import Command, with_options
 from sessions.errors import DuologueError, SetupError
@@ -86,8 +88,9 @@ def _converse(secrets: Secrets, target: str, options: dict[str, Any], as_json: b
         end_after_ms=options["end_after"] or _END_AFTER_MS,
     )
     ends = "the server hears where your turns end" if flows else f"{use.end_after_ms} ms of quiet, or Enter, end a turn"
-    find_end = finder("silero") if options["speech_end"] == "silero" else None
-    talk = Talk(card, use, find_end, TerminalScreen(clock, quiet=as_json, ends=ends))
+    is_asked = click.get_current_context().get_parameter_source("speech_end") is ParameterSource.COMMANDLINE
+    find_end = finder(options["speech_end"]) if is_asked and options["speech_end"] != "floor-1" else None
+    talk = Talk(card, use, find_end, TerminalScreen(clock, quiet=as_json and not sys.stderr.isatty(), ends=ends))
     try:
         access = Access(target, headers, api_key, secrets)
         return converse(run, access, clock, talk, as_json=as_json, check_clock=not options["no_calibration"])

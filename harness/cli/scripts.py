@@ -163,7 +163,9 @@ def schema() -> None:
     help="The end as you know it: the index of the last speech sample (36071), or seconds (1.503 or 2s).",
 )
 @click.option(
-    "--method", type=click.Choice(["energy-1", "silero"]), help="Let this method find it.  [default: energy-1]"
+    "--method",
+    type=click.Choice(["energy-1", "floor-1", "silero"]),
+    help="What finds it.  [default: energy-1]",
 )
 @click.option("--force", is_flag=True, help="Write over a note that is there.")
 def annotate(files: tuple[Path, ...], at: str | None, method: str | None, force: bool) -> None:

@@ -118,6 +118,11 @@ class Conversing(Dialogue):
         """All that the microphone heard and that was, or could have been, sent; int16 (samples,)."""
         return np.concatenate(self._lane) if self._lane else np.zeros(0, dtype=np.int16)
 
+    @property
+    def lost(self) -> str:
+        """Why the connection ended, where it was not we who ended it."""
+        return "" if self._link.lost is None or self._stopped else str(self._link.lost)
+
     async def perform(self) -> Record:
         clock = self._link.clock
         self._device.start(Ears(self._hear, self._sounded, self._fail))
@@ -241,7 +246,7 @@ class Conversing(Dialogue):
         link.tracker.refusals_due = 0
         if self._manual:
             self._interrupter.interrupt(index)
-            clip = self.lane[first:]
+            clip = self._from(first)
             for at in range(0, len(clip), self._frame_samples):
                 self._send(clip[at : at + self._frame_samples], now_ns, at, index)
             self.turns[-1].sent = len(clip)
@@ -268,6 +273,16 @@ class Conversing(Dialogue):
                 link.write_now(message, turn.index)
             live.is_unasked = False
 
+    def _from(self, first: int) -> Pcm:
+        """The lane from sample `first` on, which is not long ago."""
+        pieces, begins = [], self._samples
+        for piece in reversed(self._lane):
+            if begins <= first:
+                break
+            pieces.append(piece)
+            begins -= len(piece)
+        return np.concatenate(pieces[::-1])[first - begins :]
+
     def _until(self, turn: SpokenTurn) -> int:
         """One past the last sample that is surely the turn's."""
         return turn.first + turn.sent if self._manual else turn.utterance.stop
@@ -286,7 +301,7 @@ class Conversing(Dialogue):
     def _agent_began(self, since_ns: int) -> bool:
         now_ns = self._link.clock.now_ns()
         return any(
-            reply.onset_ns is not None and since_ns < reply.onset_ns <= now_ns and reply.flushed_ns is None
+            reply.onset_ns is not None and since_ns < reply.onset_ns <= now_ns and _is_heard(reply)
             for reply in self._link.tracker.replies.values()
         )
 
@@ -302,7 +317,8 @@ class Conversing(Dialogue):
         agent_sounds = any(_sounds(reply, now_ns) for reply in link.tracker.replies.values())
         self._screen.level(self.detector.level_dbfs, self.detector.utterance is not None, agent_sounds)
         for reply in link.tracker.replies.values():
-            if reply.onset_ns is not None and reply.id not in self._told and 0 <= reply.turn < len(self.turns):
+            if reply.id not in self._told and 0 <= reply.turn < len(self.turns) and _is_heard(reply):
+                assert reply.onset_ns is not None
                 self._told.add(reply.id)
                 said = self.turns[reply.turn].utterance
                 end_ns = link.tracker.turns[reply.turn].speech_end_ns
@@ -314,6 +330,11 @@ class Conversing(Dialogue):
             if not self._warned:
                 self._warned = True
                 self._screen.warn("the microphone hears the agent: use headphones, or the agent will answer itself")
+
+
+def _is_heard(reply: LiveReply) -> bool:
+    """Whether its first audible sample was, or will be, heard."""
+    return reply.onset_ns is not None and (reply.flushed_ns is None or reply.onset_ns < reply.flushed_ns)
 
 
 def _sounds(reply: LiveReply, t_ns: int) -> bool:

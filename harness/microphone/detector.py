@@ -2,12 +2,13 @@
 
 The lane is cut into 5 ms blocks on its sample index. The level of a block is its standard deviation, so that a DC
 offset is none. The noise floor is the least level of any 50 ms in the last 8 s. A block is loud when its level is at
-least −60 dBFS, at least 12 dB above the floor, and, within an utterance, within 35 dB of its loudest block so far; it
-is heard when at least three of some four blocks in a row that hold it are loud (a click is not).
+least −60 dBFS, at least 8 dB above the floor, and, within an utterance, within 35 dB of its loudest block so far. It is
+heard when at least three of some four blocks in a row that hold it are loud (a click is not), or when it is loud within
+100 ms after a heard one of its utterance (a voice dies away by single blocks).
 
 An utterance begins with the first heard block of 100 ms of which at least 60 ms were heard, and ends with the last
 sample of its last heard block, once the quiet after it has lasted for as long as was asked for. Where the noise floor
-is more than 47 dB below the voice this is the level rule of `speech_end/energy-1`; where it is not, energy-1 would hear
+is more than 43 dB below the voice this is the level rule of `speech_end/energy-1`; where it is not, energy-1 would hear
 no end.
 """
 
@@ -19,10 +20,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+
+from sessions.audio import FloatPcm, Pcm, to_pcm16
+from sessions.errors import BadAudio
+from sessions.speech_end import FLOOR_1, SpeechEnd
 
 BLOCKS_PER_S: Final = 200
-ABOVE_FLOOR_DB: Final = 12.0
+ABOVE_FLOOR_DB: Final = 8.0
 RANGE_DB: Final = 35.0
 LEAST_DBFS: Final = -60.0
 PAUSE_MS: Final = 200
@@ -31,12 +35,12 @@ _FLOOR_CHUNK: Final = 10
 _FLOOR_CHUNKS: Final = 8 * BLOCKS_PER_S // _FLOOR_CHUNK
 _BEGIN_WINDOW: Final = 20
 _BEGIN_HEARD: Final = 12
+_FADE: Final = 20
+"""Blocks after a heard one in which a loud one alone is heard too."""
 _LOOK: Final = 4
 _NEEDED: Final = 3
 _FULL_SCALE: Final = 32768
 _SILENT_DBFS: Final = -120.0
-
-Pcm = NDArray[np.int16]
 
 
 @dataclass(slots=True)
@@ -112,12 +116,19 @@ class SpeechDetector:
         judged = self._blocks - _LOOK  # the last block whose neighbours are all known
         if judged < 0:
             return []
-        is_heard = self._loud[_LOOK - 1] and any(
-            sum(list(self._loud)[at : at + _LOOK]) >= _NEEDED for at in range(_LOOK)
-        )
+        is_heard = self._loud[_LOOK - 1] and (self._fades(judged) or self._is_sustained())
         if self.utterance is not None and level >= self._threshold_dbfs():
             self._loudest_dbfs = max(self._loudest_dbfs, level)
         return self._quiet_or_on(judged, is_heard) if self.utterance is not None else self._begins(judged, is_heard)
+
+    def _is_sustained(self) -> bool:
+        loud = list(self._loud)
+        return any(sum(loud[at : at + _LOOK]) >= _NEEDED for at in range(_LOOK))
+
+    def _fades(self, judged: int) -> bool:
+        """A voice that dies away is loud by single blocks in the end."""
+        utterance = self.utterance
+        return utterance is not None and judged * self._block - utterance.stop < _FADE * self._block
 
     def _threshold_dbfs(self) -> float:
         return max(LEAST_DBFS, self.floor_dbfs + ABOVE_FLOOR_DB, self._loudest_dbfs - RANGE_DB)
@@ -157,3 +168,19 @@ class SpeechDetector:
 
 def _dbfs(power: float) -> float:
     return 10 * math.log10(power) if power > 1e-12 else _SILENT_DBFS
+
+
+def floor_1(samples: Pcm | FloatPcm, rate_hz: int, *, name: str) -> SpeechEnd:
+    """Find the end of a whole recording by `speech_end/floor-1`, as if it had been heard: whatever its pauses, the last
+    heard block. samples: int16 or float32 (samples,) at a whole number of blocks a second · name: for an error. Raises
+    `BadAudio` where nothing is heard."""
+    detector = SpeechDetector(rate_hz, len(samples) * 1000 // rate_hz + 1000)
+    pcm = samples.astype(np.int16, copy=False) if samples.dtype == np.int16 else to_pcm16(samples.astype(np.float32))
+    # The last blocks are judged by those after them.
+    detector.feed(np.concatenate([pcm, np.zeros(_LOOK * (rate_hz // BLOCKS_PER_S), dtype=np.int16)]))
+    if detector.utterance is None:
+        raise BadAudio(
+            f"no speech in {name}: cannot tell where it ends (to {FLOOR_1} none of it is louder than its noise)",
+            "Give a recording with a voice in it, or annotate speech_end_sample in the script",
+        )
+    return SpeechEnd(min(detector.utterance.stop, len(pcm)) - 1, rate_hz, FLOOR_1)

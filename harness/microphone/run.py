@@ -8,10 +8,12 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
+import click
 import msgspec
 
 from clients.transports import Transport
@@ -19,7 +21,7 @@ from harness import exits
 from harness.dialogue.record import Performance
 from harness.microphone.conversing import Conversing, Screen
 from harness.microphone.device import Device
-from harness.microphone.turns import NAME, Lane, said, script_of
+from harness.microphone.turns import NAME, Lane, Said, said, script_of
 from harness.network.pings import Pings
 from harness.runs.clock_checks import ClockChecks
 from harness.runs.loop import run_timed
@@ -27,7 +29,8 @@ from harness.runs.measuring import tell_run
 from harness.runs.planning import slot_of
 from harness.runs.run import Access, connector, dialect_for
 from sessions import audio, sidecar
-from sessions.clock import Clock
+from sessions.clock import Clock, samples_to_ns
+from sessions.events import AnyEvent, Flushed
 from sessions.lane import LANE_FILE
 from sessions.runs import JournalLine, MicrophoneUse, RunFolder, disk_errors
 from sessions.scripts import Script
@@ -55,7 +58,6 @@ def empty_script() -> Script:
 def converse(run: RunFolder, access: Access, clock: Clock, talk: Talk, *, as_json: bool, check_clock: bool) -> int:
     """Converse until the person ends it, derive everything, print the table. The command's exit code."""
     with run.locked():
-        run.amend(msgspec.structs.replace(run.plan, microphone=talk.use))
         checks = ClockChecks(run, asked=check_clock, quiet=as_json)
         try:
             checks.before()
@@ -64,29 +66,37 @@ def converse(run: RunFolder, access: Access, clock: Clock, talk: Talk, *, as_jso
             return exits.INTERRUPTED
         try:
             run_timed(perform(run, access, clock, talk))
+        except asyncio.CancelledError:
+            run.discard()
+            return exits.INTERRUPTED
         finally:
             talk.screen.close()
         checks.after(interrupted=True)  # the person waits for the end
-        return tell_run(run, as_json=as_json)
+        try:
+            return tell_run(run, as_json=as_json)
+        except KeyboardInterrupt:
+            click.echo(f"interrupted; what was said is kept. Go on with: duologue report {run.path}", err=True)
+            return exits.INTERRUPTED
 
 
 async def perform(run: RunFolder, access: Access, clock: Clock, talk: Talk) -> None:
     """One conversation, from its connection to its line in the journal. Raises the error of a session that could not
     be set up."""
     conversing = conversation_of(run, access, clock, talk)
-    with _in_time(), _stopped_by_signals(conversing), _ended_by_enter(conversing):
+    with _in_time(), _stopped_by_signals(conversing, talk.screen), ended_by_enter(conversing):
         record = await conversing.perform()
-    if record.error is not None:
-        raise record.error
-    if conversing.failure:
-        talk.screen.warn(conversing.failure)
-    keep(run, conversing, talk.find_end)
+        if record.error is not None:
+            raise record.error
+        if conversing.failure or conversing.lost:
+            talk.screen.warn(conversing.failure or conversing.lost)
+        keep(run, conversing, talk.find_end)
 
 
 def conversation_of(
     run: RunFolder, access: Access, clock: Clock, talk: Talk, connect: Callable[[], Awaitable[Transport]] | None = None
 ) -> Conversing:
-    """What is to be performed. connect: opens a transport in place of the protocol's own."""
+    """What is to be performed; the plan then says by whom. connect: opens a transport, not the protocol's own."""
+    run.amend(msgspec.structs.replace(run.plan, microphone=talk.use))
     dialect = dialect_for(run.plan, slot_of(run.plan, 0).script, access)
     how = Performance(
         dialect=dialect,
@@ -113,12 +123,30 @@ def keep(run: RunFolder, conversing: Conversing, find_end: FindEnd | None) -> No
         if not place.exists():
             audio.write_flac(place, turn.clip.pcm, turn.clip.rate_hz)
             sidecar.write(place, SpeechEnd(turn.planned.last_sample, turn.clip.rate_hz, turn.planned.method))
-    record.events += [turn.started for turn in turns]
+    record.events[:] = [*_with_causes(record.events, turns), *(turn.started for turn in turns)]
     run.amend(msgspec.structs.replace(run.plan, scripts=[script_of(turns, slot.script)]))
     folder = run.write_dialogue(slot.id, record.log(), record.received)
     with disk_errors(folder):
         audio.write_flac(folder / LANE_FILE, lane, run.plan.rate_hz)
     run.append_journal(JournalLine(slot.id, 0, NAME, False, len(turns)))
+
+
+def _with_causes(events: Sequence[AnyEvent], turns: Sequence[Said]) -> Iterator[AnyEvent]:
+    """A server may hear a turn begin before our own detector does: the last sound before its word was the cause."""
+    onsets_ns = [
+        turn.started.start_ns + samples_to_ns(turn.started.onset_sample, turn.started.rate_hz) for turn in turns
+    ]
+    for event in events:
+        if isinstance(event, Flushed) and event.why == "server":
+            yield msgspec.structs.replace(event, turn=bisect_right(onsets_ns, event.t_ns) - 1)
+        else:
+            yield event
+
+
+class EndsTurns(Protocol):
+    def end_turn(self) -> None: ...
+
+    def stop(self) -> None: ...
 
 
 @contextlib.contextmanager
@@ -136,17 +164,19 @@ def _in_time() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _stopped_by_signals(conversing: Conversing) -> Iterator[None]:
-    """Ctrl-C and SIGTERM end the conversation; a second one breaks it off."""
+def _stopped_by_signals(conversing: Conversing, screen: Screen) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the conversation. The second is told that it is being kept; the third breaks it off."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
-    is_asked = False
+    asked = 0
 
     def stop() -> None:
-        nonlocal is_asked
-        if is_asked or not conversing.record.set_up:
+        nonlocal asked
+        asked += 1
+        if asked > 2 or not conversing.record.set_up:
             task.cancel()
-        is_asked = True
+        elif asked > 1:
+            screen.warn("what was said is being kept; once more, and it is lost")
         conversing.stop()
 
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -159,7 +189,7 @@ def _stopped_by_signals(conversing: Conversing) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _ended_by_enter(conversing: Conversing) -> Iterator[None]:
+def ended_by_enter(conversing: EndsTurns) -> Iterator[None]:
     """On a terminal the Enter key ends a turn."""
     if not sys.stdin.isatty():
         yield

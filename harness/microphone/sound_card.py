@@ -9,8 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+import ctypes
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -30,7 +35,8 @@ _LONGEST_NS: Final = 2 * NS_PER_S
 def sound_library() -> Any:
     """The module sounddevice. Raises `SetupError` with the command that installs what is missing."""
     try:
-        import sounddevice
+        with _hushed():
+            import sounddevice
     except ImportError as error:
         raise MissingExtra("sounddevice", "mic") from error
     except OSError as error:
@@ -38,6 +44,7 @@ def sound_library() -> Any:
             f"the microphone needs PortAudio, which is not installed ({error})",
             "On Debian: apt-get install libportaudio2; elsewhere the package portaudio, or pip install 'duologue[mic]'",
         ) from error
+    _hush_alsa()
     return sounddevice
 
 
@@ -47,6 +54,36 @@ def device_table() -> str:
     if not len(library.query_devices()):
         raise _no_device("sound device")
     return str(library.query_devices())
+
+
+@contextlib.contextmanager
+def _hushed() -> Iterator[None]:
+    """The system's sound libraries write of every device that is not there to standard error; nobody can use it."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _say_nothing(file: bytes, line: int, function: bytes, error: int, form: bytes) -> None:
+    """What ALSA has to tell, PortAudio tells too, by a status or an error."""
+
+
+_ALSA_HANDLER: Final = ctypes.CFUNCTYPE(
+    None, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p
+)(_say_nothing)  # more arguments follow, which nobody reads
+
+
+@functools.cache
+def _hush_alsa() -> None:
+    """ALSA writes of each gap to standard error too, amid the level meter."""
+    with contextlib.suppress(OSError, AttributeError):  # no ALSA on this system
+        ctypes.CDLL("libasound.so.2").snd_lib_error_set_handler(_ALSA_HANDLER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +103,9 @@ class SoundCard:
         self.rate_hz = rate_hz
         self._clock = clock
         self._library = sound_library()
-        self.microphone = self._side("input", microphone)
-        self.loudspeaker = self._side("output", loudspeaker)
+        with _hushed():
+            self.microphone = self._side("input", microphone)
+            self.loudspeaker = self._side("output", loudspeaker)
         self._queue = PlayQueue()
         self._streams: list[Any] = []
         self._to_lane = _resampler(self.microphone.rate_hz, rate_hz)
@@ -107,6 +145,10 @@ class SoundCard:
     # ---- to and fro ------------------------------------------------------------------------------------------
 
     def start(self, ears: Ears) -> None:
+        with _hushed():
+            self._start(ears)
+
+    def _start(self, ears: Ears) -> None:
         self._loop = asyncio.get_running_loop()
         library, options = self._library, {"channels": 1, "dtype": "int16"}
         try:

@@ -107,7 +107,10 @@ def attempt_lines(summary: Summary) -> Iterator[str]:
         yield f"Invalid: this machine was more than {limit_ms:g} ms late, so their figures are not used."
     yield from load_lines(summary.load, summary.start_delay_ms)
     yield from share_lines(summary)
-    if attempts.never_attempted:
+    if attempts.never_attempted and summary.microphone is not None:
+        left_out = plural(attempts.never_attempted, "turn")
+        yield f"{left_out} left out: the person ended the conversation before the answer was over."
+    elif attempts.never_attempted:
         yield f"{plural(attempts.never_attempted, 'turn')} never attempted: the dialogue had ended before."
     if summary.false_starts.count:
         yield (

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from sessions.audio import FloatPcm, Pcm
 from sessions.errors import MissingExtra
-from sessions.speech_end import ENERGY_1, SILERO_1, FindEnd, FrameDetector, SpeechEnd, energy_1, silero_1
+from sessions.speech_end import ENERGY_1, FLOOR_1, SILERO_1, FindEnd, FrameDetector, SpeechEnd, energy_1, silero_1
 
 _SILERO_WEIGHTS = "silero-vad-v6"
 
@@ -25,8 +25,15 @@ def load_silero() -> FindEnd:
     return partial(silero_1, silero_detector())
 
 
-LOADERS = MappingProxyType({"energy-1": load_energy, "silero": load_silero})
-VERSIONED = MappingProxyType({"energy-1": ENERGY_1, "silero": SILERO_1})
+def load_floor() -> FindEnd:
+    """`speech_end/floor-1`: always at hand; what a microphone's turns end by."""
+    from harness.microphone.detector import floor_1
+
+    return floor_1
+
+
+LOADERS = MappingProxyType({"energy-1": load_energy, "floor-1": load_floor, "silero": load_silero})
+VERSIONED = MappingProxyType({"energy-1": ENERGY_1, "floor-1": FLOOR_1, "silero": SILERO_1})
 """Short name → the method's name in results."""
 
 

@@ -13,7 +13,7 @@ from harness.report.summary import Summary
 from harness.report.wording import DASH, INSTANTS, describe_class, plural, start_of, words_for
 from sessions.runs import Plan, indented
 from sessions.scripts import RATE_HZ, library
-from sessions.speech_end import SILERO_1
+from sessions.speech_end import ENERGY_1, FLOOR_1, SILERO_1
 
 _FLOOR = {
     "wake_late_p50_ms": "timers wake late by, median",
@@ -70,7 +70,7 @@ def command_line(plan: Plan) -> str:
         ("--turn-detection", plan.turn_detection, "server_vad" if plan.microphone else "manual"),
         ("--end-after", plan.microphone and plan.microphone.end_after_ms, None),
         *(("--vad", f"{name}={value:g}", None) for name, value in plan.server_vad.items()),
-        ("--speech-end", "silero" if SILERO_1 in _methods(plan) else "energy-1", "energy-1"),
+        ("--speech-end", _speech_end(plan), "floor-1" if plan.microphone else "energy-1"),
         ("--voice", plan.voice, ""),
         *(("--header", f"{name}: …", None) for name in plan.headers),
         ("--api-key-env", plan.api_key_env, ""),
@@ -91,8 +91,13 @@ def command_line(plan: Plan) -> str:
     return one_line if len(one_line) <= _WIDTH else " \\\n    ".join([" ".join(words[:3]), *words[3:]])
 
 
-def _methods(plan: Plan) -> set[str]:
-    return {turn.method for script in plan.scripts for turn in script.turns}
+def _speech_end(plan: Plan) -> str:
+    """The option that found what was found: a clip keeps the end that somebody annotated."""
+    methods = {turn.method for script in plan.scripts for turn in script.turns}
+    known = {SILERO_1: "silero", ENERGY_1: "energy-1", FLOOR_1: "floor-1"}
+    default = "floor-1" if plan.microphone else "energy-1"
+    others = [name for method, name in known.items() if method in methods and name != default]
+    return others[0] if others else default
 
 
 def _what_to_say(plan: Plan) -> list[str]:
