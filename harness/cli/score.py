@@ -115,7 +115,7 @@ def score_run(
         run.must_hold_a_dialogue()
         voice = str(reference_audio) if reference_audio else ""
         scoring = scoring_of_run(run, what.chosen, dict(what.left_out), reference_audio=voice, again=again)
-        code = _perform(scoring, device, told, "The same command goes on where this one stopped")
+        code = _perform(scoring, device, told, _go_on(again))
         report = rebuild_report(run)
         click.echo(f"report: {report}", err=told != "table")
     return code
@@ -131,8 +131,12 @@ def _score_folder(what: Asked, options: dict[str, Any], told: Told) -> int:
     samples = samples_of_folder(options["audio"], known)
     out = options["out"] or default_place(f"score-{options['audio'].resolve().name}")
     scoring = scoring_of_folder(samples, out, what.chosen, dict(what.left_out), again=options["again"])
-    go_on = "The same command goes on where this one stopped" if options["out"] else f"Go on with: --out {out}"
+    go_on = _go_on(options["again"]) if options["out"] else f"Go on with: --out {out}"
     return _perform(scoring, options["device"], told, go_on)
+
+
+def _go_on(again: bool) -> str:
+    return f"The same command{', without --again,' * again} goes on where this one stopped"
 
 
 def _perform(scoring: Scoring, device: str, told: Told, go_on: str) -> int:

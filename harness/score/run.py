@@ -43,13 +43,12 @@ class Scoring:
 
     def score(self, watcher: Watcher, resources: Resources) -> None:
         """Raises `SetupError` where scores cannot be written, and `KeyboardInterrupt`; what was made is kept."""
-        if self._again:
-            with disk_errors(self.place):
-                for each in self._chosen:
-                    (self.place / f"{each.name}.jsonl").unlink(missing_ok=True)
-            self._again = False
         store = ScoreStore(self.place)
         with store.writing():
+            if self._again:
+                with disk_errors(self.place):
+                    for each in self._chosen:
+                        store.path(each.name).unlink(missing_ok=True)
             score_samples(self._scored.samples(), self._chosen, store, watcher=watcher, resources=resources)
 
     def finish(self) -> Scores:

@@ -18,6 +18,7 @@ from harness.cli.score import score
 from harness.replay.rescore import rescore
 from harness.results.finish import finish_run
 from harness.score import table
+from harness.score.device import device_of
 from harness.score.screen import Bars
 from harness.score.summary import Scores
 from metrics.result import Unavailable, Value
@@ -41,6 +42,16 @@ NEVER = Metric(
     "never", "1", "is never had", (Figure("never", "", "none", "Never", "by hand"),),
     derive="tests.scoring.test_score_command:never",
     identify="tests.scoring.test_score_command:not_here",
+)  # fmt: skip
+PART = Metric(
+    "part", "1", "is a part", (Figure("part", "", "none", "Part", "by hand"),),
+    derive="tests.scoring.test_score_command:never",
+    hidden=True,
+)  # fmt: skip
+APART = Metric(
+    "apart", "1", "runs elsewhere", (Figure("apart", "", "none", "Apart", "by hand"),),
+    make="tests.scoring.test_score_command:never",
+    environment="nowhere",
 )  # fmt: skip
 LOG = "LOG_OF_WHAT_WAS_SCORED"
 """The environment variable with the file in which a scoring process notes every sample that it really scored."""
@@ -72,6 +83,8 @@ def metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.delitem(table.METRICS, name)
     monkeypatch.setitem(table.METRICS, "letters", "tests.scoring.test_score_command:LETTERS")
     monkeypatch.setitem(table.METRICS, "never", "tests.scoring.test_score_command:NEVER")
+    monkeypatch.setitem(table.METRICS, "part", "tests.scoring.test_score_command:PART")
+    monkeypatch.setitem(table.METRICS, "apart", "tests.scoring.test_score_command:APART")
     table.metric.cache_clear()
     monkeypatch.setenv(LOG, str(tmp_path / "log"))
     yield
@@ -242,7 +255,8 @@ def test_the_list() -> None:
     assert "letters 1 how long the text is" in rows
     assert "not here: this needs the package 'nowhere', which is not" in " ".join(rows)
     listed = json.loads(invoke("--list", "--json")[1])
-    assert [(one["name"], bool(one["missing"])) for one in listed] == [("letters", False), ("never", True)]
+    assert {one["name"]: bool(one["missing"]) for one in listed} == {"letters": False, "never": True, "apart": True}
+    assert "Run `make nowhere`" in listed[-1]["missing"]
 
 
 @pytest.mark.parametrize(
@@ -258,6 +272,8 @@ def test_the_list() -> None:
         (["RUN", "--metrics", "never", "--set", "letters.form=plain"], "Add letters to the metrics"),
         (["RUN", "--metrics", "never", "--as-published"], "none of these metrics has an as-published form"),
         (["RUN", "--set", "letters.form=https://me:secret@host/"], "would be written down"),
+        (["RUN", "--metrics", "part"], "part is a part of other metrics. Choose from: letters, never, apart"),
+        (["RUN", "--reference-audio", "nowhere.wav"], "there is no such file"),
         (["nowhere"], "not a run folder"),
     ],
 )
@@ -273,3 +289,9 @@ def test_mistakes_are_one_line_with_the_mend(arguments: list[str], told: str) ->
 def test_another_process_has_the_run(run: RunFolder) -> None:
     with run.locked(), pytest.raises(SetupError, match="another process"):
         invoke(run.path)
+
+
+def test_the_device_is_that_of_the_installed_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [device_of(name) for name in ("cpu", "cuda", "mps")] == ["cpu", "cuda", "mps"]
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "2.13.0+cpu")
+    assert device_of("auto") == "cpu"
