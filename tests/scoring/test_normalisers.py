@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from metrics.text.normalisers import NORMALISERS, for_language, normalise, normaliser
 from metrics.text.packages import exactly, versions
@@ -34,6 +37,14 @@ def test_every_normaliser_says_what_it_is() -> None:
         assert normalise(name)("The cat's 3 kittens, 你好 (quietly)…")
 
 
+@given(text=st.one_of(st.text(), st.text(alphabet="0123456789.,%$£½三十万点负年月日一' -([<>])aon")))
+@settings(max_examples=150, deadline=None)
+def test_no_text_is_too_odd(text: str) -> None:
+    for name in NORMALISERS:
+        if name != "audiobench-th":
+            assert isinstance(normalise(name)(text), str)
+
+
 @pytest.mark.parametrize(
     ("language", "name"),
     [
@@ -47,6 +58,28 @@ def test_every_normaliser_says_what_it_is() -> None:
 )
 def test_a_language_has_its_normaliser(language: str, name: str) -> None:
     assert for_language(language) == name
+
+
+ATOMS = (
+    "one two oh million hundred dollars cents $ £5 % 1 2.5 3/4 1,000 20s 1st twenty-one nineteen point double and a"
+    " it's I'll gonna wanna lemme y'all cause kinda sorta dunno imma ma'am won't o'clock he'd been Mr. Dr. U.S.A."
+    " colour theatre naïve - ( ) [ ] < > 😀 um uh a.m. ... ,"
+)
+SPOKEN = st.lists(st.sampled_from(ATOMS.split()), max_size=9).map(" ".join)
+
+
+@given(text=SPOKEN)
+@settings(max_examples=300, deadline=None)
+def test_whispers_normalisers_are_whispers_own(text: str) -> None:
+    """The package adds to them; transformers carries them as they are."""
+    theirs = pytest.importorskip("transformers.models.whisper.english_normalizer")
+    spelling = json.loads((files("whisper_normalizer") / "normalizers" / "english.json").read_text())
+    assert normalise("whisper-en")(text) == theirs.EnglishTextNormalizer(spelling)(text)
+    assert normalise("whisper-basic")(text) == theirs.BasicTextNormalizer()(text)
+
+
+def test_a_cause_stays_a_cause() -> None:
+    assert normalise("whisper-en")("The cause is kinda clear.") == "the cause is kinda clear"
 
 
 def test_an_unknown_normaliser_names_the_nearest() -> None:

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from metrics.text.normalisers.base import Normalise, Normaliser
 from metrics.text.packages import versions
 
 PACKAGE = "whisper-normalizer"
+_NOT_WHISPERS = (r"\bcause\b", r"\bkinda\b", r"\bsorta\b", r"\bdunno\b")
+"""Contractions that the package has added to Whisper's; the first of them makes "because" of every cause."""
 
 
 def packages() -> dict[str, str]:
@@ -17,8 +21,11 @@ def english() -> Normalise:
     packages()
     from whisper_normalizer.english import EnglishTextNormalizer
 
-    made: Normalise = EnglishTextNormalizer()
-    return made
+    made: Any = EnglishTextNormalizer()
+    for pattern in _NOT_WHISPERS:
+        made.replacers.pop(pattern, None)
+    normalised: Normalise = made
+    return normalised
 
 
 def _others() -> Normalise:
