@@ -267,7 +267,7 @@ class _Engine:
     async def _read(self, child: Child) -> None:
         try:
             while (job := await self._jobs.get()) is not None:
-                rates = {listener.chosen.metric.rate_hz or 0 for listener in job.listeners}
+                rates = {listener.rate_hz for listener in job.listeners}
                 guessed = guess_bytes(Path(job.entry.sample.audio), len(rates))
                 await self._spool.reserve(guessed)
                 place = self._spool.place(guessed)
@@ -299,7 +299,7 @@ class _Engine:
         }
         for listener in job.listeners:
             if not self._settled(entry, listener.chosen):
-                self._to_be_heard(entry, listener, stored[listener.chosen.metric.rate_hz or 0])
+                self._to_be_heard(entry, listener, stored[listener.rate_hz])
         return [each for each in stored.values() if each.users]
 
     def _not_heard(self, job: _Job, why: NoScore) -> None:

@@ -39,6 +39,8 @@ class Listener:
         self._deliver, self._remark = deliver, remark
         larger = 1 if resources.device == "cpu" else _ON_A_DEVICE
         self.bucket = Bucket(chosen.metric.batch * larger, pads=chosen.metric.pads, padded_s=_PADDED_S * larger)
+        self.rate_hz = chosen.metric.rate_for(chosen.options) or 0
+        """Of the sound that it is to hear; 0 for the file's own."""
         self.off: NoScore | None = None
         """Why this metric gives no scores any more."""
         self._loaded = False
