@@ -16,6 +16,7 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 # What these say that they need would bring torchaudio along; they work without it.
 WITHOUT_THEIR_NEEDS := distillmos==0.9.1 xls-r-sqa==0.1.0
 EMOTION := .venv-emotion
+EMOTION_PIP = $(EMOTION)/bin/python -m pip --disable-pip-version-check --quiet install
 
 .PHONY: demo score emotion test check benchmarks chromium sound clean
 
@@ -36,11 +37,12 @@ score: $(VENV)/.score
 emotion: $(EMOTION)/.made
 
 ## Everything that CI runs: style, types, all tests on real models and real peers.
-test: $(VENV)/.dev chromium sound
+test: $(VENV)/.dev $(EMOTION)/.made chromium sound
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
 	$(BIN)/duologue weights fetch --set embedded
+	$(BIN)/duologue weights fetch --set score
 	$(BIN)/pytest $(JOBS)
 
 ## The quick half of `make test`: no models, no peers.
@@ -99,14 +101,15 @@ $(VENV)/.score: $(MADE_FROM) | $(VENV)/bin/python
 	@$(PIP) install -c constraints.txt -e '.[embedded,score]'
 	@$(PIP) install --no-deps $(WITHOUT_THEIR_NEEDS)
 	@$(BIN)/python -m tools.scoring_environment $(if $(findstring +cpu,$(TORCH)),,--cuda)
+	@$(BIN)/duologue weights fetch --set score
 	@touch $@ $(VENV)/.embedded
 
-$(EMOTION)/.made: pyproject.toml Makefile
+$(EMOTION)/.made: tools/emotion-requirements.txt
 	@echo "installing what scores emotion into $(EMOTION) ..."
+	@rm -rf $(EMOTION)
 	@$(PYTHON) -m venv $(EMOTION)
-	@$(EMOTION)/bin/python -m pip --disable-pip-version-check --quiet install '$(TORCH)' 2>/dev/null \
-	  || $(EMOTION)/bin/python -m pip --disable-pip-version-check --quiet install --extra-index-url $(TORCH_INDEX) '$(TORCH)'
-	@$(EMOTION)/bin/python -m pip --disable-pip-version-check --quiet install -e '.[emotion]'
+	@$(EMOTION_PIP) '$(TORCH)' 2>/dev/null || $(EMOTION_PIP) --extra-index-url $(TORCH_INDEX) '$(TORCH)'
+	@$(EMOTION_PIP) --no-deps --only-binary :all: -r tools/emotion-requirements.txt
 	@$(EMOTION)/bin/python -m tools.scoring_environment $(if $(findstring +cpu,$(TORCH)),,--cuda)
 	@touch $@
 

@@ -20,6 +20,8 @@ METRICS: dict[str, str] = {
     "signal": "metrics.speech_quality.signal.metric:METRIC",
     "voice_embedding": "metrics.voice.embedding:METRIC",
     "voice": "metrics.voice.identity:METRIC",
+    "emotion": "metrics.emotion.emotion2vec:METRIC",
+    "gen_emotion": "metrics.emotion.gen_emotion:METRIC",
     "meteor": "metrics.text.meteor.metric:METRIC",
     "bleu": "metrics.text.bleu:METRIC",
 }

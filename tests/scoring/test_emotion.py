@@ -1,0 +1,291 @@
+"""Emotion: the nine labels, emotion2vec by funasr's own code on tiny models, and URO-Bench's GenEmotion."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from harness.score.engine import Resources, ScoreStore, chosen_with_needs, score_samples
+from harness.score.engine.environment import NoEnvironment, python_of
+from harness.score.table import metric
+from metrics.emotion.emotion2vec import METRIC as EMOTION
+from metrics.emotion.gen_emotion import METRIC as GEN_EMOTION
+from metrics.emotion.gen_emotion import derive, summarise
+from metrics.emotion.labels import EMOTIONS, name_of, refusal
+from metrics.emotion.places import hashes, locate
+from metrics.result import Failed, Measured, Unavailable, Value
+from metrics.scoring import Sample, Score, ScoreLine
+from metrics.transcript import WORDS, Transcript
+from sessions.errors import MissingWeights, SetupError
+from tests.scoring.engine_rig import Memory
+from tests.scoring.tiny_emotion2vec import LABELS
+
+ROOT = Path(__file__).parents[2]
+
+
+def value(measured: Measured) -> float:
+    assert isinstance(measured, Value), measured
+    return measured.value
+
+
+def test_both_metrics_are_in_the_table() -> None:
+    assert metric("emotion") is EMOTION
+    assert metric("gen_emotion") is GEN_EMOTION
+    assert [figure.name for figure in EMOTION.figures] == ["asked", *EMOTIONS]
+
+
+# Labels.
+
+
+def test_the_published_labels_are_the_nine_in_order() -> None:
+    assert tuple(map(name_of, LABELS)) == EMOTIONS
+    assert refusal(LABELS) == ""
+    assert refusal(EMOTIONS) == ""
+
+
+@pytest.mark.parametrize(
+    ("labels", "why"),
+    [
+        (LABELS[:5], "it gives 5 classes (angry, disgusted, fearful, happy, neutral), not the published nine (angry, "),
+        ((*LABELS, "calm"), "it gives 10 classes ("),
+        ((), "it gives 0 classes (none), not "),
+        (
+            (LABELS[1], LABELS[0], *LABELS[2:]),
+            "its nine emotions come in another order than the published one: place 0",
+        ),
+        (("angry/生气", *LABELS[1:]), "it gives 9 classes (生气, disgusted"),
+    ],
+    ids=["five", "ten", "none", "another order", "turned round"],
+)
+def test_any_other_list_is_refused(labels: tuple[str, ...], why: str) -> None:
+    assert refusal(labels).startswith(why)
+
+
+# Where a model is looked for. None of this needs funasr.
+
+
+def test_a_folder_is_never_taken_for_a_name_on_a_hub(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=r"there is no folder '.*typo' with an emotion2vec model"):
+        locate(str(tmp_path / "typo"), "ms")
+    with pytest.raises(SetupError, match="there is no folder 'iic/emotion2vec_plus_lage'"):
+        locate("iic/emotion2vec_plus_lage", "ms")
+    (tmp_path / "config.yaml").write_text("model: Emotion2vec\n")
+    with pytest.raises(MissingWeights, match=r"has no model\.pt"):
+        locate(str(tmp_path), "ms")
+
+
+@pytest.mark.parametrize(
+    ("hub", "variable", "address"),
+    [("ms", "MODELSCOPE_DOMAIN", "127.0.0.1:9"), ("hf", "HF_ENDPOINT", "http://127.0.0.1:9")],
+)
+def test_a_hub_that_is_away(hub: str, variable: str, address: str, tmp_path: Path, monkeypatch: Any) -> None:
+    """Port 9 (discard) answers nobody."""
+    for name in ("MODELSCOPE_CACHE", "HF_HUB_CACHE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.setenv(variable, address)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with pytest.raises(MissingWeights) as raised:
+        locate("iic/emotion2vec_plus_base", hub)
+    assert "iic/emotion2vec_plus_base is not on this machine, and http" in str(raised.value)
+    assert "127.0.0.1:9 does not answer" in str(raised.value)
+    assert "--option emotion.model=FOLDER" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("hub", "below"),
+    [
+        ("ms", "models/iic/emotion2vec_plus_base"),
+        ("ms", "iic/emotion2vec_plus_base"),
+        ("hf", "models--emotion2vec--emotion2vec_plus_base/snapshots/0123"),
+    ],
+)
+def test_what_a_hubs_client_has_downloaded_is_used(hub: str, below: str, tmp_path: Path, monkeypatch: Any) -> None:
+    for name in ("MODELSCOPE_CACHE", "HF_HUB_CACHE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    folder = tmp_path / below
+    folder.mkdir(parents=True)
+    for name in ("config.yaml", "model.pt", "tokens.txt"):
+        (folder / name).write_text(name)
+    assert locate("iic/emotion2vec_plus_base", hub) == folder
+    assert set(hashes(folder)) == {"weights config.yaml", "weights model.pt", "weights tokens.txt"}
+
+
+# funasr itself, in the environment that `make emotion` makes.
+
+
+@pytest.fixture(scope="module")
+def python() -> str:
+    try:
+        return python_of("emotion", {})
+    except NoEnvironment as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def tried(python: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Mapping[str, Any]]:
+    """The folder with the tiny models, and what came of each."""
+    root = tmp_path_factory.mktemp("emotion2vec")
+    ran = subprocess.run(
+        [python, "-m", "tests.scoring.tiny_emotion2vec", str(root)],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    return root, json.loads(ran.stdout)
+
+
+Tried = tuple[Path, Mapping[str, Any]]
+
+
+@pytest.mark.peer
+def test_the_shares_are_those_of_funasr(tried: Tried) -> None:
+    whole = tried[1]["whole"]
+    score = msgspec.convert(whole["scores"]["2 s"], Score)
+    shares = [value(score.figures[name]) for name in EMOTIONS]
+    assert whole["raw"]["labels"] == list(LABELS)
+    assert shares == pytest.approx(whole["raw"]["scores"], abs=1e-6)
+    assert sum(shares) == pytest.approx(1, abs=1e-5)
+    assert score.figures["asked"] == score.figures["happy"]
+    assert score.details["top"] == EMOTIONS[shares.index(max(shares))]
+    assert whole["identity"]["funasr"] == "1.4.16" and len(whole["identity"]["weights model.pt"]) == 64
+
+
+@pytest.mark.peer
+def test_the_checkpoint_is_what_is_scored_with(tried: Tried) -> None:
+    whole, other = tried[1]["whole"], tried[1]["other-weights"]
+    assert whole["raw"]["scores"] != pytest.approx(other["raw"]["scores"], abs=1e-3)
+    assert whole["identity"]["weights model.pt"] != other["identity"]["weights model.pt"]
+
+
+@pytest.mark.peer
+def test_sounds_that_say_nothing_are_not_judged(tried: Tried) -> None:
+    scores = msgspec.convert(tried[1]["whole"]["scores"], dict[str, Score])
+    assert set(scores["0.1 s"].figures.values()) == {Unavailable("shorter than 0.5 s")}
+    assert set(scores["silence"].figures.values()) == {
+        Unavailable("silence: nothing is above the level of the gate (gate/1)")
+    }
+
+
+@pytest.mark.peer
+def test_a_long_sound_is_judged_in_windows(tried: Tried) -> None:
+    scores = msgspec.convert(tried[1]["whole"]["scores"], dict[str, Score])
+    assert scores["70 s"].flags == ["windowed: 3 of 23.3 s"]
+    assert sum(value(scores["70 s"].figures[name]) for name in EMOTIONS) == pytest.approx(1, abs=1e-5)
+    assert scores["2 s"].flags == []
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize(
+    ("folder", "why"),
+    [
+        ("truncated", "model.pt is no readable checkpoint ("),
+        ("other-layout", "model.pt is of another layout: "),
+        ("other-order", "its nine emotions come in another order than the published one: place 0 is 'disgusted'"),
+        ("five-classes", "it gives 5 classes (angry, happy, neutral, sad, unknown), not the published nine"),
+        ("no-labels", "has no tokens.txt"),
+    ],
+)
+def test_a_folder_that_is_no_such_model_is_refused(folder: str, why: str, tried: Tried) -> None:
+    told = tried[1][folder]
+    assert why in told["refused"]
+    assert told["kind"] in ("MetricUnavailable", "MissingWeights")
+    assert "\n" not in told["refused"]
+
+
+@pytest.mark.peer
+def test_emotion_runs_through_the_engine_in_its_own_environment(python: str, tried: Tried, tmp_path: Path) -> None:
+    library = ROOT / "sessions/library/facts"
+    samples = [Sample(f"s{n}", str(library / f"turn-{n}.flac"), emotion="sad") for n in (1, 2)]
+    options = {"emotion": {"model": str(tried[0] / "whole"), "hub": "ms"}}
+    store, memory = ScoreStore(tmp_path / "scores"), Memory()
+    with store.writing():
+        chosen = chosen_with_needs(["emotion"], options)
+        resources = Resources(threads=1, decoders=1, worker_python={"emotion": python})
+        score_samples(samples, chosen, store, watcher=memory, resources=resources)
+    lines = list(store.lines("emotion"))
+    assert memory.remarks == []
+    assert [line.sample for line in lines] == ["s1", "s2"]
+    for line in lines:
+        assert 0 < value(line.score.figures["asked"]) < 1
+        assert line.identity["funasr"] == "1.4.16"
+
+
+# GenEmotion.
+
+
+def gen(answer: str, target: str | None, share: Measured, language: str = "en", emotion: str = "happy") -> Score:
+    sample = Sample("a", "", language=language, reference=target, emotion=emotion)
+    said = Score({WORDS: Value(1)}, [], msgspec.to_builtins(Transcript(answer, language)))
+    return derive([sample], [{"emotion": Score({"asked": share}), "asr": said}], {})[0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "target", "language", "published", "corrected"),
+    [
+        ("What a lovely day!", "what a lovely day", "en", 80, 80),
+        # Said twice: half of the answer is wrong, or as many words too many as the target has.
+        ("what a lovely day what a lovely day", "what a lovely day", "en", 40, 0),
+        # Half of it: as many words are missing as the answer has, or half of the target's.
+        ("what a", "what a lovely day", "en", 0, 40),
+        ("今天真好", "今天真好。", "zh-CN", 80, 80),
+        ("今天真好今天真好", "今天真好", "zh", 40, 0),
+        ("", "what a lovely day", "en", 0, 0),
+    ],
+)
+def test_both_forms_of_gen_emotion(answer: str, target: str, language: str, published: float, corrected: float) -> None:
+    score = gen(answer, target, Value(0.8), language)
+    assert value(score.figures["gen_emotion"]) == pytest.approx(published)
+    assert value(score.figures["gen_emotion_corrected"]) == pytest.approx(corrected)
+
+
+def test_a_reply_that_cannot_be_scored_says_why() -> None:
+    nothing = {"gen_emotion", "gen_emotion_corrected"}
+    for score, why in (
+        (gen("a", "a", Value(1), emotion=""), Unavailable("no emotion is asked for")),
+        (gen("a", None, Value(1)), Unavailable("there is no reference sentence")),
+        (gen("a", "a", Value(1), language="fr"), Unavailable("URO-Bench scores en and zh, not fr")),
+        (gen("a", "a", Failed("the worker died")), Failed("the worker died")),
+        (gen("a", "a", Unavailable("run `make emotion`")), Unavailable("run `make emotion`")),
+    ):
+        assert score.figures == dict.fromkeys(nothing, why)
+
+
+def test_silence_says_none_of_the_words_whatever_its_emotion() -> None:
+    score = gen("", "what a lovely day", Unavailable("silence: nothing is above the level of the gate (gate/1)"))
+    assert [value(one) for one in score.figures.values()] == [0, 0]
+
+
+def line(measured: Measured, audio: str = "sha") -> ScoreLine:
+    return ScoreLine("key", "sample", "gen_emotion", "1", Score({"gen_emotion": measured}), audio=audio)
+
+
+def test_a_set_counts_replies_without_a_sound_as_nothing() -> None:
+    lines = [
+        line(Value(80)),
+        line(Value(40)),
+        line(Unavailable("the turn failed"), audio=""),
+        line(Failed("x"), audio=""),
+    ]
+    (aggregate,) = summarise([*lines, line(Unavailable("no emotion is asked for"))])
+    assert (aggregate.figure, aggregate.value) == ("gen_emotion_set", 30)
+    assert (aggregate.used, aggregate.skipped, aggregate.failed) == (4, 1, 0)
+    assert "2 without a sound count 0" in aggregate.title
+
+
+def test_a_set_whose_replies_could_not_be_scored_has_no_score() -> None:
+    (aggregate,) = summarise([line(Value(80)), line(Unavailable("run `make emotion`"))])
+    assert aggregate.value is None
+    assert (aggregate.used, aggregate.failed, aggregate.errors) == (1, 1, {"run `make emotion`": 1})
+    assert summarise([line(Unavailable("no emotion is asked for"))]) == []
