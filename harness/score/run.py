@@ -14,7 +14,7 @@ from harness.score.samples.of_run import samples_of_run
 from harness.score.summary import SUMMARY, TABLE, Scored, Scores, write_scores
 from metrics.scoring import Sample
 from sessions.errors import SetupError
-from sessions.runs import RunFolder, disk_errors, indented, read_json, write_atomic
+from sessions.runs import AGAIN, RunFolder, disk_errors, indented, read_json, write_atomic
 
 FOLDER = "scores"
 """Where scores lie in a run folder, or in the folder that `--out` names."""
@@ -46,7 +46,7 @@ class Scoring:
         store = ScoreStore(self.place)
         with store.writing():
             if self._again:
-                with disk_errors(self.place):
+                with disk_errors(self.place, then=AGAIN):
                     for each in self._chosen:
                         store.path(each.name).unlink(missing_ok=True)
             score_samples(self._scored.samples(), self._chosen, store, watcher=watcher, resources=resources)
@@ -83,7 +83,7 @@ def scoring_of_folder(
     source = Source(str(samples.root.resolve()))
     if (out / "plan.json").exists():
         raise SetupError(f"{out} holds a run", "Choose another --out")
-    with disk_errors(place):
+    with disk_errors(place, then=AGAIN):
         place.mkdir(parents=True, exist_ok=True)
         file = place / _SOURCE
         if file.exists():

@@ -20,7 +20,7 @@ from harness.score.engine import Chosen, ScoreStore
 from harness.score.table import METRICS, metric
 from metrics.result import Value
 from metrics.scoring import Aggregate, ScoreLine
-from sessions.runs import disk_errors, indented, read_json, write_atomic
+from sessions.runs import AGAIN, disk_errors, indented, read_json, write_atomic
 
 SCORES_VERSION: Final = 1
 SUMMARY: Final = "summary.json"
@@ -117,7 +117,7 @@ def write_scores(folder: Path, scored: Scored, store: ScoreStore, chosen: Sequen
         remarks=list(scored.remarks),
         left_out={name: why for name, why in scored.left_out.items() if name not in found},
     )
-    with disk_errors(folder):
+    with disk_errors(folder, then=AGAIN):
         write_atomic(folder / SUMMARY, indented(scores))
         write_atomic(folder / TABLE, table.text())
     return scores
