@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrics.emotion.labels import EMOTIONS, refusal
-from metrics.emotion.places import HUBS, KNOWN, hashes, locate
+from metrics.emotion.places import HUBS, KNOWN, download, hashes, here, not_here
 from metrics.result import Measured, Unavailable, Value
 from metrics.scoring import Figure, FloatPcm, Metric, Option, Options, Piece, Score, Scorer
 from metrics.scoring.device import torch_device
@@ -55,19 +55,27 @@ METRIC = Metric(
 
 
 def identify(options: Options) -> dict[str, str]:
-    """Raises `MissingExtra`, `MissingWeights`, `SetupError`."""
-    for package in ("torch", "funasr"):
-        if importlib.util.find_spec(package) is None:
-            raise MissingExtra(package, METRIC.extra, "Run: make emotion")
-    return {**hashes(_folder(options)), "funasr": importlib.metadata.version("funasr")}
+    """Downloads the model where it is not here, but only in the environment that can run it.
+
+    Raises `MissingExtra`, `MissingWeights`, `SetupError`.
+    """
+    model, hub = _asked_for(options)
+    folder = here(model, hub)
+    absent = next((name for name in ("torch", "funasr") if importlib.util.find_spec(name) is None), "")
+    if absent and folder is None:
+        raise not_here(model, hub)
+    if absent:
+        raise MissingExtra(absent, METRIC.extra, "Run: make emotion")
+    return {**hashes(folder or download(model, hub)), "funasr": importlib.metadata.version("funasr")}
 
 
 def make(options: Options) -> Scorer:
-    return EmotionScorer(_Network(_folder(options)))
+    model, hub = _asked_for(options)
+    return EmotionScorer(_Network(here(model, hub) or download(model, hub)))
 
 
-def _folder(options: Options) -> Path:
-    return locate(options.get("model", KNOWN[0]), options.get("hub", HUBS[0]))
+def _asked_for(options: Options) -> tuple[str, str]:
+    return options.get("model", KNOWN[0]), options.get("hub", HUBS[0])
 
 
 class _Network:

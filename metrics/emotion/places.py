@@ -21,17 +21,28 @@ HUBS = ("ms", "hf")
 _ANSWER_S = 3.0
 
 
-def locate(model: str, hub: str) -> Path:
-    """The folder of that model; downloaded first where only the hub has it.
+def here(model: str, hub: str) -> Path | None:
+    """The folder of that model on this machine; None where only a hub has it.
 
     model: a folder, or one of `KNOWN` · hub: "ms" (ModelScope) or "hf" (Hugging Face).
-    Raises `SetupError` for a name that is neither, `MissingWeights` where a folder is not whole or no hub answers.
+    Raises `SetupError` for a name that is neither, `MissingWeights` where a folder is not whole.
     """
     if model not in KNOWN:
         return _checked(Path(model).expanduser().absolute(), model)
-    for folder in _downloaded(model, hub):
-        if not _absent(folder):
-            return folder
+    return next((folder for folder in _downloaded(model, hub) if not _absent(folder)), None)
+
+
+def not_here(model: str, hub: str) -> MissingWeights:
+    """What to say where nothing may be downloaded now."""
+    return MissingWeights(
+        f"{model} is not on this machine",
+        f"Ask for it by name (--metrics emotion), which downloads it from {_address(hub)}, "
+        "or name a folder: --set emotion.model=FOLDER",
+    )
+
+
+def download(model: str, hub: str) -> Path:
+    """Fetch it from the hub. Raises `MissingWeights` where the hub does not answer, `MissingExtra`."""
     _require_answer(model, hub)
     return _checked(Path(_download(model, hub)), model)
 
@@ -91,7 +102,7 @@ def _require_answer(model: str, hub: str) -> None:
         reason = getattr(error, "reason", error)
         raise MissingWeights(
             f"{model} is not on this machine, and {address} does not answer ({reason})",
-            f"Copy {', '.join(FILES)} to a folder and name it: --option emotion.model=FOLDER",
+            f"Copy {', '.join(FILES)} to a folder and name it: --set emotion.model=FOLDER",
         ) from error
 
 
@@ -111,5 +122,5 @@ def _download(model: str, hub: str) -> str:
         first = str(error).strip().partition("\n")[0]
         raise MissingWeights(
             f"{model} could not be downloaded from {_address(hub)} ({type(error).__name__}: {first})",
-            f"Copy {', '.join(FILES)} to a folder and name it: --option emotion.model=FOLDER",
+            f"Copy {', '.join(FILES)} to a folder and name it: --set emotion.model=FOLDER",
         ) from error

@@ -16,10 +16,11 @@ from harness.score.engine import Resources, ScoreStore, chosen_with_needs, score
 from harness.score.engine.environment import NoEnvironment, python_of
 from harness.score.table import metric
 from metrics.emotion.emotion2vec import METRIC as EMOTION
+from metrics.emotion.emotion2vec import identify
 from metrics.emotion.gen_emotion import METRIC as GEN_EMOTION
 from metrics.emotion.gen_emotion import derive, summarise
 from metrics.emotion.labels import EMOTIONS, name_of, refusal
-from metrics.emotion.places import hashes, locate
+from metrics.emotion.places import download, hashes, here
 from metrics.result import Failed, Measured, Unavailable, Value
 from metrics.scoring import Sample, Score, ScoreLine
 from metrics.transcript import WORDS, Transcript
@@ -73,12 +74,12 @@ def test_any_other_list_is_refused(labels: tuple[str, ...], why: str) -> None:
 
 def test_a_folder_is_never_taken_for_a_name_on_a_hub(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=r"there is no folder '.*typo' with an emotion2vec model"):
-        locate(str(tmp_path / "typo"), "ms")
+        here(str(tmp_path / "typo"), "ms")
     with pytest.raises(SetupError, match="there is no folder 'iic/emotion2vec_plus_lage'"):
-        locate("iic/emotion2vec_plus_lage", "ms")
+        here("iic/emotion2vec_plus_lage", "ms")
     (tmp_path / "config.yaml").write_text("model: Emotion2vec\n")
     with pytest.raises(MissingWeights, match=r"has no model\.pt"):
-        locate(str(tmp_path), "ms")
+        here(str(tmp_path), "ms")
 
 
 @pytest.mark.parametrize(
@@ -91,11 +92,21 @@ def test_a_hub_that_is_away(hub: str, variable: str, address: str, tmp_path: Pat
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.setenv(variable, address)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
+    assert here("iic/emotion2vec_plus_base", hub) is None
     with pytest.raises(MissingWeights) as raised:
-        locate("iic/emotion2vec_plus_base", hub)
+        download("iic/emotion2vec_plus_base", hub)
     assert "iic/emotion2vec_plus_base is not on this machine, and http" in str(raised.value)
     assert "127.0.0.1:9 does not answer" in str(raised.value)
-    assert "--option emotion.model=FOLDER" in str(raised.value)
+    assert "--set emotion.model=FOLDER" in str(raised.value)
+
+
+def test_nothing_is_downloaded_where_it_could_not_be_run(tmp_path: Path, monkeypatch: Any) -> None:
+    """Here there is no funasr: whether the metric can be had is asked without a download."""
+    monkeypatch.setenv("MODELSCOPE_CACHE", str(tmp_path))
+    monkeypatch.setenv("MODELSCOPE_DOMAIN", "127.0.0.1:9")
+    with pytest.raises(MissingWeights, match="is not on this machine") as raised:
+        identify({})
+    assert "does not answer" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +124,7 @@ def test_what_a_hubs_client_has_downloaded_is_used(hub: str, below: str, tmp_pat
     folder.mkdir(parents=True)
     for name in ("config.yaml", "model.pt", "tokens.txt"):
         (folder / name).write_text(name)
-    assert locate("iic/emotion2vec_plus_base", hub) == folder
+    assert here("iic/emotion2vec_plus_base", hub) == folder
     assert set(hashes(folder)) == {"weights config.yaml", "weights model.pt", "weights tokens.txt"}
 
 
