@@ -111,9 +111,8 @@ def _score(run: Path, asr: str, quiet: bool) -> None:
     from harness.cli.score import score_run
     from harness.score.asking import asked
 
-    options = {"asr": {"asr": f"faster-whisper:{asr}"}}
     click.echo("scoring the replies ...", err=True)
-    score_run(run, asked(SCORES, options), told="nothing" if quiet else "table")
+    score_run(run, asked(SCORES, {}, everywhere={"asr": f"faster-whisper:{asr}"}), told="nothing" if quiet else "table")
 
 
 def _served(plan: Plan) -> tuple[str, int]:

@@ -84,13 +84,13 @@ def score(run: Path | None, list_: bool, as_json: bool, **options: Any) -> int:
     if options["reference_audio"] is not None:
         check_is_file(options["reference_audio"])
         options["reference_audio"] = options["reference_audio"].resolve()
-    shortcuts = (("asr", "asr", options["asr"]), ("asr_wer", "normaliser", options["normaliser"]))
-    given = given_options(options["settings"], shortcuts)
+    given = given_options(options["settings"])
+    everywhere = {name: options[name] for name in ("asr", "normaliser") if options[name]}
     if run is not None:
         for name in _OF_FOLDERS:
             if options[name]:
                 raise SetupError(f"--{name} goes with --audio", "A run knows its own; leave it out")
-    what = asked(options["metrics"], given, as_published=options["as_published"])
+    what = asked(options["metrics"], given, everywhere=everywhere, as_published=options["as_published"])
     if run is not None:
         how = {name: options[name] for name in ("device", "again", "reference_audio")}
         return score_run(run, what, **how, told="json" if as_json else "table")

@@ -31,13 +31,18 @@ class Asked:
         return [each.name for each in self.chosen if not each.metric.hidden]
 
 
-def asked(names: Sequence[str], options: Options, *, as_published: bool = False) -> Asked:
+def asked(
+    names: Sequence[str], given: Options, *, everywhere: Mapping[str, str] | None = None, as_published: bool = False
+) -> Asked:
     """What `--metrics` says: names divided by commas, `all`, or nothing for those that can be had now.
 
-    options: by metric; one that is given for a metric that is not named, nor needed, is a mistake. Raises `SetupError`,
-    also where nothing is left to score by.
+    given: by metric; one for a metric that is not named, nor needed, is a mistake · everywhere: options of every metric
+    that has them, and at least one must. Raises `SetupError`, also where nothing is left to score by.
     """
     wanted = [name.strip() for value in names for name in value.split(",") if name.strip()]
+    named = [each.name for each in chosen_with_needs(name for name in wanted if name != ALL)]
+    known = dict.fromkeys([*METRICS, *named, *given])
+    options = {name: {**_of(name, everywhere or {}), **given.get(name, {})} for name in known}
     left_out: dict[str, str] = {}
     if not wanted:
         left_out = {name: why for name in shown() if (why := missing(name, options))}
@@ -54,10 +59,19 @@ def asked(names: Sequence[str], options: Options, *, as_published: bool = False)
             if metric(name).hidden:
                 raise SetupError(f"{name} is a part of other metrics", f"Choose from: {', '.join(shown())}")
             missing(name, options)  # a mistake in an option is told before anything is scored
-    given = {name: dict(values) for name, values in options.items()}
+    needed = [each.name for each in chosen_with_needs(dict.fromkeys(wanted))]
+    for option in everywhere or {}:
+        if not any(option in options[name] for name in needed):
+            raise SetupError(f"none of these metrics has an option {option}", f"Leave --{option} out")
     if as_published:
-        _as_published(wanted, given)
-    return Asked(chosen_with_needs(dict.fromkeys(wanted), given), left_out)
+        _as_published(needed, options)
+    said = {name: values for name, values in options.items() if values and (name in needed or name in given)}
+    return Asked(chosen_with_needs(dict.fromkeys(wanted), said), left_out)
+
+
+def _of(name: str, values: Mapping[str, str]) -> dict[str, str]:
+    """Those that the metric has."""
+    return {option.name: values[option.name] for option in metric(name).options if option.name in values}
 
 
 def shown() -> list[str]:
@@ -65,15 +79,10 @@ def shown() -> list[str]:
     return [name for name in METRICS if not metric(name).hidden]
 
 
-def given_options(settings: Iterable[str], shortcuts: Iterable[tuple[str, str, str]]) -> Options:
-    """From `metric.option=value`, and from options of their own: (metric, option, value), "" where not given.
-
-    Raises `SetupError` for what is not of that form, and for an address that carries a secret.
-    """
+def given_options(settings: Iterable[str]) -> Options:
+    """From `metric.option=value`. Raises `SetupError` for what is not of that form, and for an address that carries a
+    secret."""
     made: Options = {}
-    for name, option, value in shortcuts:
-        if value:
-            made.setdefault(name, {})[option] = value
     for setting in settings:
         target, equals, value = setting.partition("=")
         name, dot, option = target.partition(".")
@@ -98,12 +107,12 @@ def _refuse_secrets(what: str, value: str) -> None:
 
 
 def _as_published(names: Iterable[str], options: Options) -> None:
-    """Set every option that has such a choice, of these metrics and of what they need, where nothing was given."""
+    """Set every option that has such a choice, of these metrics, where nothing was given."""
     took = False
-    for each in chosen_with_needs(dict.fromkeys(names)):
-        for option in each.metric.options:
+    for name in names:
+        for option in metric(name).options:
             if AS_PUBLISHED in option.choices:
                 took = True
-                options.setdefault(each.name, {}).setdefault(option.name, AS_PUBLISHED)
+                options[name].setdefault(option.name, AS_PUBLISHED)
     if not took:
         raise SetupError("none of these metrics has an as-published form", "Leave --as-published out")

@@ -63,6 +63,8 @@ def print_metrics(rows: Iterable[tuple[Metric, str]], console: Console) -> None:
         table.add_column(title, no_wrap=title != "what it is; what it needs", overflow="fold")
     for one, why in rows:
         told = Text(one_line(one.purpose))
+        if one.options:
+            told.append(f"\noptions: {', '.join(option.name for option in one.options)}", style="dim")
         if why:
             told.append(f"\nnot here: {one_line(why)}", style="dim")
         table.add_row(one.name, one.version.rpartition("/")[2], told)

@@ -271,6 +271,8 @@ def test_the_list() -> None:
         (["RUN", "--set", "letters.form=none"], "Choose one of plain, as-published"),
         (["RUN", "--metrics", "never", "--set", "letters.form=plain"], "Add letters to the metrics"),
         (["RUN", "--metrics", "never", "--as-published"], "none of these metrics has an as-published form"),
+        (["RUN", "--metrics", "letters", "--normaliser", "none"], "none of these metrics has an option normaliser"),
+        (["RUN", "--set", "lettres.form=plain"], "Did you mean 'letters'"),
         (["RUN", "--set", "letters.form=https://me:secret@host/"], "would be written down"),
         (["RUN", "--metrics", "part"], "part is a part of other metrics. Choose from: letters, never, apart"),
         (["RUN", "--reference-audio", "nowhere.wav"], "there is no such file"),

@@ -181,6 +181,7 @@ def test_the_list_says_what_is_missing() -> None:
     rows = [" ".join(row.split()) for row in console.file.getvalue().splitlines()]
     assert rows[1:] == [
         "quality 2 how good it is",
+        "options: kernel",
         "errors 1 how wrong it is",
         "not here: it needs heard: pip install it.",
     ]
