@@ -57,8 +57,9 @@ def list_(as_json: bool) -> None:
 @click.option(
     "--set",
     "set_name",
-    type=click.Choice(["embedded", "scripts", "all"]),
-    help="embedded: all that the demo needs (the default without NAMES). scripts: the user's voice, to make dialogues.",
+    type=click.Choice(["embedded", "scripts", "score", "all"]),
+    help="embedded: all that the demo needs (the default without NAMES). scripts: the user's voice, to make dialogues. "
+    "score: models that score speech and come with no package of ours.",
 )
 def fetch(names: tuple[str, ...], set_name: str | None) -> None:
     """Download the entries NAMES, or a whole set; what is here already is not touched.
