@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Told = Literal["table", "json", "nothing"]
 """What of the scores goes to standard output; with a table, where they are put too."""
 
-_OF_FOLDERS = ("text", "reference", "language", "out")
+_OF_FOLDERS = ("text", "reference", "out")
 _EXAMPLES = """
 \b
 Examples:
@@ -38,7 +38,7 @@ Examples:
 @click.option(
     "--reference", type=click.Path(path_type=Path), metavar="FILE", help="What should be said in each, likewise."
 )
-@click.option("--language", default="", metavar="TAG", help="Of the sounds whose row names none: en, zh, …")
+@click.option("--language", default="", metavar="TAG", help="Of the sounds of which nobody said: en, zh, …")
 @click.option(
     "--reference-audio", type=click.Path(path_type=Path), metavar="FILE", help="The voice that is to be heard."
 )
@@ -92,7 +92,7 @@ def score(run: Path | None, list_: bool, as_json: bool, **options: Any) -> int:
                 raise SetupError(f"--{name} goes with --audio", "A run knows its own; leave it out")
     what = asked(options["metrics"], given, everywhere=everywhere, as_published=options["as_published"])
     if run is not None:
-        how = {name: options[name] for name in ("device", "again", "reference_audio")}
+        how = {name: options[name] for name in ("device", "again", "language", "reference_audio")}
         return score_run(run, what, **how, told="json" if as_json else "table")
     return _score_folder(what, options, "json" if as_json else "table")
 
@@ -103,18 +103,19 @@ def score_run(
     *,
     device: str = "auto",
     again: bool = False,
+    language: str = "",
     reference_audio: Path | None = None,
     told: Told = "table",
 ) -> int:
     """Score a run, tell it, and put it into the run's page. The exit code."""
-    from harness.score.run import rebuild_report, scoring_of_run
+    from harness.score.run import OfAll, rebuild_report, scoring_of_run
     from sessions.runs import RunFolder
 
     run = RunFolder.open(place)
     with run.locked():
         run.must_hold_a_dialogue()
         voice = str(reference_audio) if reference_audio else ""
-        scoring = scoring_of_run(run, what.chosen, dict(what.left_out), reference_audio=voice, again=again)
+        scoring = scoring_of_run(run, what.chosen, what.left_out, OfAll(language, voice), again=again)
         code = _perform(scoring, device, told, _go_on(again))
         report = rebuild_report(run)
         click.echo(f"report: {report}", err=told != "table")
@@ -130,7 +131,7 @@ def _score_folder(what: Asked, options: dict[str, Any], told: Told) -> int:
     known = Known(options["text"], options["reference"], options["language"], str(voice) if voice else "")
     samples = samples_of_folder(options["audio"], known)
     out = options["out"] or default_place(f"score-{options['audio'].resolve().name}")
-    scoring = scoring_of_folder(samples, out, what.chosen, dict(what.left_out), again=options["again"])
+    scoring = scoring_of_folder(samples, out, what.chosen, what.left_out, again=options["again"])
     go_on = _go_on(options["again"]) if options["out"] else f"Go on with: --out {out}"
     return _perform(scoring, options["device"], told, go_on)
 

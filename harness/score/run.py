@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -56,17 +57,25 @@ class Scoring:
         return write_scores(self.place, self._scored, ScoreStore(self.place), self._chosen)
 
 
+@dataclass(frozen=True, slots=True)
+class OfAll:
+    """What holds for every reply of a run, "" where nothing is said. language: of those of which the script does not say
+    · reference_audio: a file with the voice that they should have."""
+
+    language: str = ""
+    reference_audio: str = ""
+
+    def known_of(self, sample: Sample) -> Sample:
+        language = sample.language or self.language
+        return msgspec.structs.replace(sample, language=language, reference_audio=self.reference_audio)
+
+
 def scoring_of_run(
-    run: RunFolder,
-    chosen: Sequence[Chosen],
-    left_out: Mapping[str, str],
-    *,
-    reference_audio: str = "",
-    again: bool = False,
+    run: RunFolder, chosen: Sequence[Chosen], left_out: Mapping[str, str], known: OfAll, *, again: bool = False
 ) -> Scoring:
-    """The replies of a run, which is locked. reference_audio: a file with the voice that they should have."""
+    """The replies of a run, which is locked."""
     found = samples_of_run(run)
-    samples = [msgspec.structs.replace(sample, reference_audio=reference_audio) for sample in found.samples]
+    samples = [known.known_of(sample) for sample in found.samples]
 
     def each() -> Iterable[Sample]:
         return samples

@@ -167,6 +167,12 @@ def test_scores_that_cannot_be_read_are_told_in_the_page(run: RunFolder) -> None
     assert "The scores cannot be read: " in (run.path / "report.html").read_text()
 
 
+def test_a_language_is_that_of_turns_whose_script_names_none(run: RunFolder) -> None:
+    invoke(run.path, "--metrics", "letters", "--language", "zh")
+    lines = (run.path / "scores" / "letters.jsonl").read_text().splitlines()
+    assert [json.loads(line)["language"] for line in lines] == ["zh", "zh"]
+
+
 def test_json_is_all_that_is_on_standard_output(run: RunFolder) -> None:
     code, out, err = invoke(run.path, "--json", "--metrics", "letters")
     assert code == 0
