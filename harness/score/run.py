@@ -59,7 +59,7 @@ class Scoring:
 
 @dataclass(frozen=True, slots=True)
 class OfAll:
-    """What holds for every reply of a run, "" where nothing is said. language: of those of which the script does not say
+    """What holds for every reply of a run, "" where nobody said. language: of those of which the script does not say
     · reference_audio: a file with the voice that they should have."""
 
     language: str = ""
