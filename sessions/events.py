@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from sessions.errors import BadFile, SetupError
 
 LOG_VERSION = 1
+
+RateHz = Annotated[int, Meta(ge=200, le=1_000_000)]
+"""The gate cuts audio into 200 blocks a second."""
+Count = Annotated[int, Meta(ge=0, le=1 << 48)]
 
 
 class Event(msgspec.Struct, frozen=True, tag_field="kind", forbid_unknown_fields=True):
@@ -28,7 +34,7 @@ class Opened(Event, frozen=True, tag="opened"):
     protocol: str
     protocol_class: str
     """"A" manual end of turn, "B" server VAD, "C" one request a turn, "D" full duplex."""
-    rate_hz: int
+    rate_hz: RateHz
     """Rate of the audio on the wire, both ways."""
     version: int = LOG_VERSION
     intended_ns: int | None = None
@@ -68,13 +74,13 @@ class TurnStarted(Event, frozen=True, tag="turn"):
 
     turn: int
     start_ns: int
-    rate_hz: int
-    samples: int
-    last_sample: int
+    rate_hz: RateHz
+    samples: Count
+    last_sample: Annotated[int, Meta(ge=-1, le=1 << 48)]
     speech_end_ns: int
     method: str
     turn_kind: str = "speech"
-    onset_sample: int = 0
+    onset_sample: Count = 0
     pauses: list[tuple[int, int]] = []
     watch_ms: int = 2000
     lane_sample: int | None = None
@@ -109,8 +115,8 @@ class Received(Event, frozen=True, tag="received", gc=False):
 
     t_ns: int
     first_ns: int
-    offset: int
-    length: int
+    offset: Count
+    length: Count
     binary: bool = False
 
 
@@ -266,6 +272,6 @@ def read_log(path: Path) -> list[AnyEvent]:
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
         try:
             events.append(_decoder.decode(line))
-        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
             raise BadFile(str(path), str(error), line=number) from error
     return events

@@ -19,16 +19,23 @@ import io
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Protocol, TypeVar
+from typing import Annotated, BinaryIO, Protocol, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from sessions.errors import BadFile, SetupError
-from sessions.events import AnyEvent, encode_log
+from sessions.events import AnyEvent, Count, RateHz, encode_log
 
 PLAN_VERSION = 1
 SIDECAR = ".speech.json"
 """What a clip's name goes on with in the name of its sidecar (sessions/sidecar.py)."""
+
+
+FileName = Annotated[str, Meta(pattern=r"^[^./\\][^/\\]*$")]
+"""Of what lies in the run folder: a folder from a stranger leads to no other place."""
+Span = Annotated[float, Meta(ge=-1e9, le=1e9)]
+"""Milliseconds or seconds, of a length that a clock can add."""
 
 
 class PlannedTurn(msgspec.Struct, frozen=True):
@@ -37,17 +44,17 @@ class PlannedTurn(msgspec.Struct, frozen=True):
     The rest as in `sessions.scripts.ScriptTurn`; pauses and onset_sample are indices into the same clip.
     """
 
-    audio: str
-    samples: int
+    audio: FileName
+    samples: Count
     last_sample: int
     method: str
     text: str = ""
     start_after: str = "reply"
-    gap_ms: float = 300.0
-    at_ms: float | None = None
-    timeout_s: float = 30.0
+    gap_ms: Span = 300.0
+    at_ms: Span | None = None
+    timeout_s: Span = 30.0
     kind: str = "speech"
-    onset_sample: int = 0
+    onset_sample: Count = 0
     pauses: list[tuple[int, int]] = []
     watch_ms: int = 2000
     reference: str = ""
@@ -70,14 +77,14 @@ class PlannedScript(msgspec.Struct, frozen=True):
 class Limits(msgspec.Struct, frozen=True):
     """When to stop waiting, and what makes a turn invalid."""
 
-    lateness_ms: float = 20.0
-    connect_s: float = 15.0
-    reply_s: float = 120.0
+    lateness_ms: Span = 20.0
+    connect_s: Span = 15.0
+    reply_s: Span = 120.0
     """From the end of the user's turn to the end of the reply."""
-    idle_s: float = 45.0
+    idle_s: Span = 45.0
     """Without any message while a reply is awaited."""
     bytes_per_dialogue: int = 256 * 1024 * 1024
-    unread_ms: float = 200.0
+    unread_ms: Span = 200.0
     """Audio that may wait in the write buffer before the peer counts as not reading."""
 
 
@@ -157,8 +164,8 @@ class Plan(msgspec.Struct, frozen=True):
     repeat: int
     """Whole rounds that count; 0 where `load.duration_s` says how long they are begun."""
     warmup: int
-    frame_ms: int
-    rate_hz: int
+    frame_ms: Annotated[int, Meta(ge=1, le=10_000)]
+    rate_hz: RateHz
     limits: Limits
     definitions: dict[str, str]
     """Version of every definition used: metrics, gate, speech end, play-out, statistics."""
@@ -188,8 +195,8 @@ class Plan(msgspec.Struct, frozen=True):
 class JournalLine(msgspec.Struct, frozen=True):
     """One finished dialogue. number: position in the plan's order · warmup: in no figure."""
 
-    id: str
-    number: int
+    id: FileName
+    number: Count
     script: str
     warmup: bool
     turns: int
@@ -284,7 +291,7 @@ class RunFolder:
         for number, line in enumerate(lines[:-1], 1):
             try:
                 done.append(msgspec.json.decode(line, type=JournalLine))
-            except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
                 raise BadFile(str(file), str(error), line=number) from error
         return done
 
@@ -340,7 +347,7 @@ def read_json(file: Path, kind: type[V], version: int, *, of: str = "") -> V:
     """The one object in `file`. of: whose version is told, as in "plan ". Raises `BadFile`, also for other versions."""
     try:
         found = msgspec.json.decode(file.read_bytes(), type=kind)
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
         raise BadFile(str(file), str(error)) from error
     if found.version != version:
         raise BadFile(str(file), f"{of}version {found.version}; this program reads {version}", field="version")
@@ -384,14 +391,21 @@ def write_atomic(path: Path, data: bytes | str) -> None:
         raise
 
 
+AGAIN = "give the command again"
+"""What to do where nothing is under way."""
+
+
 @contextlib.contextmanager
-def disk_errors(path: Path) -> Iterator[None]:
-    """Turn the operating system's refusals into one line that names the place and the mend."""
+def disk_errors(path: Path, *, then: str = "") -> Iterator[None]:
+    """Turn the operating system's refusals into one line that names the place and the mend.
+
+    then: what to do once there is space again; without it, a run that is under way goes on, and all else is given anew.
+    """
     try:
         yield
     except OSError as error:
         mends = {
-            errno.ENOSPC: f"The disk is full: free some space, then go on with --resume {_run_of(path)}",
+            errno.ENOSPC: f"The disk is full: free some space, then {then or _go_on(path)}",
             errno.EACCES: "Choose a place where you may write",
             errno.EROFS: "The file system is read-only: choose another place",
             errno.ENOTDIR: "A part of that path is a file: choose another place",
@@ -402,9 +416,9 @@ def disk_errors(path: Path) -> Iterator[None]:
         raise SetupError(f"cannot write {path}: {error.strerror or error}", mend) from error
 
 
-def _run_of(path: Path) -> Path:
+def _go_on(path: Path) -> str:
     with contextlib.suppress(OSError):  # a name that is too long cannot even be asked about
         for folder in (path, *path.parents):
             if (folder / "plan.json").exists():
-                return folder
-    return path
+                return f"go on with --resume {folder}"
+    return AGAIN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import msgspec
@@ -10,7 +11,7 @@ from click.testing import CliRunner
 
 from harness.cli.measure import measure
 from sessions.errors import BadFile, SetupError
-from sessions.runs import JournalLine, Limits, Plan, RunFolder, write_atomic
+from sessions.runs import JournalLine, Limits, Plan, RunFolder, disk_errors, write_atomic
 from sessions.secrets import Secrets
 
 
@@ -85,6 +86,21 @@ def test_a_plan_of_another_version_is_refused(tmp_path: Path) -> None:
     (run.path / "plan.json").write_text(text)
     with pytest.raises(BadFile, match="99"):
         RunFolder.open(run.path)
+
+
+@pytest.mark.parametrize(
+    ("place", "then", "says"),
+    [
+        ("run/dialogues/d0001", "", "then go on with --resume {0}/run"),
+        ("run/report.html", "give: duologue report RUN", "then give: duologue report RUN"),
+        ("labels.txt", "", "then give the command again"),
+    ],
+)
+def test_a_full_disk_has_the_mend_of_what_was_under_way(tmp_path: Path, place: str, then: str, says: str) -> None:
+    RunFolder.create(tmp_path / "run", plan())
+    with pytest.raises(SetupError) as caught, disk_errors(tmp_path / place, then=then):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert says.format(tmp_path) in caught.value.mend
 
 
 def test_one_writer_at_a_time(tmp_path: Path) -> None:

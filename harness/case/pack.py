@@ -18,7 +18,7 @@ from harness.case.turn import Case, find_case
 from sessions.clock import NS_PER_S
 from sessions.errors import BadAudio, SetupError
 from sessions.events import encode_log
-from sessions.runs import RunFolder, disk_errors, write_atomic
+from sessions.runs import AGAIN, RunFolder, disk_errors, write_atomic
 
 
 def pack_case(run: RunFolder, name: str, out: Path | None = None) -> Path:
@@ -35,7 +35,7 @@ def pack_case(run: RunFolder, name: str, out: Path | None = None) -> Path:
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, data)
-    with disk_errors(place):
+    with disk_errors(place, then=AGAIN):
         place.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(place, packed.getvalue())
     return place

@@ -56,7 +56,7 @@ def find_case(run: RunFolder, name: str) -> Case:
             f"dialogue {dialogue_id} has no turn {index + 1}",
             f"Its script {script.name!r} has turns 1 to {len(script.turns)}, counted as in the report",
         )
-    events, received = raw_record(run, line.id)
+    events, received = raw_record(run, line.id, script)
     derived = derive(events, received)
     dialogue = finish_dialogue(run, line, script)
     result = next((turn for turn in dialogue.turns if turn.turn == index), None)

@@ -9,6 +9,7 @@ from itertools import pairwise
 import msgspec
 
 from clients.events import Interpreter, ReplyBegan
+from harness.results.raw_record import is_far_off
 from sessions import events as log
 from sessions.clock import NS_PER_MS, NS_PER_S, samples_to_ns
 from sessions.errors import DuologueError
@@ -33,7 +34,7 @@ def read_lines(data: bytes) -> tuple[list[Line], list[Found]]:
     for number, text in enumerate(data.splitlines(), 1):
         try:
             lines.append((number, _decoder.decode(text)))
-        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
             problems.append((number, f"not an event: {error}"))
     if data and not data.endswith(b"\n"):
         problems.append((data.count(b"\n") + 1, "the line has no end: the log was cut off"))
@@ -75,6 +76,9 @@ def _order(lines: Sequence[Line]) -> Iterator[Found]:
     for (_, before), (number, event) in pairwise(lines):
         if event.t_ns < before.t_ns:
             yield number, f"{before.t_ns - event.t_ns} ns before the line above it: instants out of order"
+    for number, event in lines:
+        if is_far_off(event, lines[0][1].t_ns):
+            yield number, "an instant more than a day from the log's beginning"
 
 
 def _connection(lines: Sequence[Line]) -> Iterator[Found]:

@@ -39,7 +39,8 @@ def check_run(run: RunFolder) -> Checked:
     problems = list(_clips(run))
     lines, torn = _journal(run)
     problems += torn
-    reported = _reported(run)
+    reported, unread = _reported(run)
+    problems += unread
     events = turns = 0
     for number, line in lines:
         at = Problem("journal.jsonl", number, "")
@@ -158,14 +159,17 @@ def _figures(
     return problems
 
 
-def _reported(run: RunFolder) -> dict[tuple[str, int], float | None] | None:
-    """Voice-to-voice by dialogue and turn as turns.csv has it; None where nothing was derived yet."""
+def _reported(run: RunFolder) -> tuple[dict[tuple[str, int], float | None] | None, list[Problem]]:
+    """Voice-to-voice by dialogue and turn as turns.csv has it; None where nothing was derived yet, or it is damaged."""
     file: Path = run.path / _TURNS
     if not file.is_file():
-        return None
-    with file.open(encoding="utf-8", newline="") as rows:
-        found = {}
-        for row in csv.DictReader(rows):
-            value = row.get("voice_to_voice_ms")
-            found[row.get("dialogue") or "", int(row.get("turn") or 0) - 1] = float(value) if value else None
-    return found
+        return None, []
+    found = {}
+    try:
+        with file.open(encoding="utf-8", newline="") as rows:
+            for row in csv.DictReader(rows):
+                value = row.get("voice_to_voice_ms")
+                found[row.get("dialogue") or "", int(row.get("turn") or 0) - 1] = float(value) if value else None
+    except (ValueError, csv.Error) as error:
+        return None, [Problem(_TURNS, None, f"it is no table of turns ({error})")]
+    return found, []

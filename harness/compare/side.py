@@ -14,6 +14,7 @@ from harness.results.derive import derive
 from harness.results.finish import FinishedRun
 from harness.results.raw_record import raw_record
 from harness.runs.losses import read_losses, still_lost
+from harness.runs.planning import slot_of
 from harness.runs.remaining import remaining
 from metrics.result import TurnResult, Value
 from metrics.turns import measure_conversation
@@ -102,7 +103,7 @@ def read_side(path: Path) -> Side:
     for line in sorted(run.journal(), key=lambda line: line.number):
         if line.warmup:
             continue
-        derived = derive(*raw_record(run, line.id))
+        derived = derive(*raw_record(run, line.id, slot_of(run.plan, line.number).script))
         if derived.completed:
             turns = measure_conversation(derived.conversation, limit_lateness_ms=run.plan.limits.lateness_ms)
             dialogues.append(Performed(line.id, line.script, turns))

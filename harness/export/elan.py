@@ -98,6 +98,8 @@ def _apart(labels: Sequence[Label]) -> Iterator[tuple[int, int, str]]:
             joined[-1] = (start_ms, max(before_ms, end_ms), f"{text}; {label.text}")
         else:
             joined.append((start_ms, end_ms, label.text))
+    if not joined:
+        return
     following = [*(start_ms for start_ms, _, _ in joined[1:]), None]
     for (start_ms, end_ms, text), next_ms in zip(joined, following, strict=True):
         wanted_ms = max(end_ms, start_ms + (SHORTEST_MS if end_ms == start_ms else 0))

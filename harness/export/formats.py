@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.results.dialogue_result import DialogueResult
 from sessions.errors import SetupError
-from sessions.runs import RunFolder, disk_errors
+from sessions.runs import AGAIN, RunFolder, disk_errors
 from sessions.tables import load
 
 Write = Callable[[RunFolder, list[DialogueResult], Path], None]
@@ -45,7 +45,7 @@ def export_run(run: RunFolder, name: str, out: Path | None = None) -> Path:
     run.must_hold_a_dialogue()
     write: Write = load({name: chosen.writer}, name, "export format")
     dialogues = finish_dialogues(run)
-    with disk_errors(place):
+    with disk_errors(place, then=AGAIN):
         (place if chosen.is_folder else place.parent).mkdir(parents=True, exist_ok=True)
         write(run, dialogues, place)
     return place

@@ -46,7 +46,7 @@ def as_performed(run: RunFolder, ids: Sequence[str]) -> Again:
     scripts, kept, why = [], [], ""
     planned = [script_of(run, one) for one in ids]
     for one, script, name in zip(ids, planned, _names(planned, ids), strict=True):
-        events, _ = raw_record(run, one)
+        events, _ = raw_record(run, one, script)
         starts = _starts_ms(one, events)
         if starts:
             scripts.append(_script(run, script, name, starts))

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from harness.results.finish import FinishedRun, finish_run
 from harness.results.raw_record import raw_record
-from sessions.runs import RunFolder, disk_errors
+from harness.runs.planning import slot_of
+from sessions.runs import AGAIN, RunFolder, disk_errors
 
 RENDERED = ("recording.flac", "reply-*.flac")
 """In a dialogue's folder: rendered only where it is not there yet, so that it has to go first."""
@@ -40,8 +41,8 @@ def rescore(run: RunFolder, *, on_dialogue: Callable[[int, int], None] = lambda 
     """
     before = derived(run)
     for line in run.journal():
-        raw_record(run, line.id)
-    with disk_errors(run.path):
+        raw_record(run, line.id, slot_of(run.plan, line.number).script)
+    with disk_errors(run.path, then=AGAIN):
         for line in run.journal():
             for pattern in RENDERED:
                 for file in run.dialogue(line.id).glob(pattern):

@@ -57,8 +57,8 @@ def script_of(run: RunFolder, dialogue_id: str) -> PlannedScript:
 
 
 def _recording(run: RunFolder, dialogue_id: str, clips: dict[tuple[str, int], Pcm]) -> Recording:
-    events, received = raw_record(run, dialogue_id)
     script = script_of(run, dialogue_id)
+    events, received = raw_record(run, dialogue_id, script)
     opened = next((event for event in events if isinstance(event, Opened)), None)
     said = {}
     for event in events:

@@ -47,7 +47,7 @@ def finish_run(run: RunFolder, *, on_dialogue: Callable[[int, int], None] = lamb
     """Derive everything anew from the dialogues that the journal names. on_dialogue: told (done, total)."""
     dialogues = finish_dialogues(run, on_dialogue=on_dialogue)
     summary = summary_of(run, dialogues)
-    with disk_errors(run.path):
+    with disk_errors(run.path, then=f"give: duologue report {run.path}"):
         write_atomic(run.path / "summary.json", indented(summary))
         write_turns_csv(run.path / "turns.csv", dialogues)
         report_path = build_report(run, run.plan, summary, dialogues)
@@ -76,7 +76,7 @@ def summary_of(run: RunFolder, dialogues: list[DialogueResult]) -> Summary:
 def finish_dialogue(run: RunFolder, line: JournalLine, script: PlannedScript) -> DialogueResult:
     """Measure one dialogue from its folder, and render its audio if that is not there yet."""
     folder = run.dialogue(line.id)
-    events, received = raw_record(run, line.id)
+    events, received = raw_record(run, line.id, script)
     derived = derive(events, received)
     place = folder / "recording.flac"
     clips, lane = _clips(run, script, derived), heard_lane(folder, events)

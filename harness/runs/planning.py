@@ -157,7 +157,12 @@ def store_clips(run: RunFolder, scripts: Sequence[Script]) -> None:
 
 
 def slot_of(plan: Plan, number: int) -> Slot:
-    """The dialogue at a place in the plan's order: first the warm-up rounds; each round performs every script."""
+    """The dialogue at a place in the plan's order: first the warm-up rounds; each round performs every script.
+
+    Raises `SetupError` where the plan has no script.
+    """
+    if not plan.scripts:
+        raise SetupError("the plan has no script", "Its plan.json is damaged: take the run from where it was made")
     rounds, place = divmod(number, len(plan.scripts))
     return Slot(number, plan.scripts[place], rounds < plan.warmup)
 

@@ -16,6 +16,6 @@ def build_report(run: RunFolder, plan: Plan, summary: Summary, dialogues: list[D
     """Write `report.html` into the run folder, whole or not at all. Raises `SetupError` where the disk refuses."""
     path = run.path / "report.html"
     page = render_page(plan, summary, dialogues, run.path)
-    with disk_errors(path):
+    with disk_errors(path, then=f"give: duologue report {run.path}"):
         write_atomic(path, page)
     return path
