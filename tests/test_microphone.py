@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from harness.check.run import check_run
 from harness.cli.asking import resumed
-from harness.microphone.device import Piece
+from harness.microphone.device import Heard, Piece, Sounded
+from harness.microphone.echo import EchoFinder
 from harness.microphone.queue import PlayQueue
 from harness.microphone.run import Talk, conversation_of, empty_script, ended_by_enter, keep
 from harness.microphone.screen import TerminalScreen, meter
@@ -243,11 +244,39 @@ def test_a_noisy_room_has_an_end_of_speech(tmp_path: Path) -> None:
 
 def test_the_agent_in_the_microphone_is_told_once(tmp_path: Path) -> None:
     clip = load_script("facts").turns[0].clip.pcm
-    talked = talk(tmp_path, [(FIRST_MS, clip)], behaviour="steady", echo=0.02, until_ms=9000)
-    assert talked.of(Echo) and len(talked.screen.warnings) == 1 and "headphones" in talked.screen.warnings[0]
+    noisy = tmp_path / "noisy.yaml"
+    lead = "leading_silence_ms: 4000, leading_noise_dbfs: -20"
+    noisy.write_text(f"version: 1\nreply: {{delay_ms: 200, duration_ms: 100, packet_ms: 40, {lead}}}\n")
+    talked = talk(tmp_path, [(FIRST_MS, clip)], behaviour=str(noisy), echo=0.02, until_ms=11_000)
+    (echo,) = talked.of(Echo)
+    assert 55 * NS_PER_MS <= echo.delay_ns <= 65 * NS_PER_MS
+    assert len(talked.screen.warnings) == 1 and "headphones" in talked.screen.warnings[0]
+    assert any("heard the agent" in line for line in device_lines(talked.finished.summary))
     place = tmp_path / "quiet"
     place.mkdir()
-    assert not talk(place, [(FIRST_MS, clip)], noise=40, until_ms=9000).of(Echo)
+    assert not talk(place, [(FIRST_MS, clip)], behaviour=str(noisy), noise=40, until_ms=11_000).of(Echo)
+
+
+def test_an_echo_in_a_room_is_found_and_other_speech_is_none() -> None:
+    """The same voice, in pieces of half a second: windows of one echo agree, windows of two different talks do not."""
+    clips = [turn.clip.pcm for name in ("facts", "small-talk", "trip-planning") for turn in load_script(name).turns]
+    talk_a, talk_b = (np.concatenate(clips[first::2]) for first in (0, 1))
+    dice = np.random.default_rng(1)
+    room = np.zeros(4800)
+    room[1680] = 1  # 70 ms
+    room[1680:] += dice.standard_normal(3120) * np.exp(-np.arange(3120) / 1200) * 0.12
+    echo = np.clip(
+        np.convolve(talk_a, room)[: len(talk_a)] * 0.1 + dice.standard_normal(len(talk_a)) * 10, -32768, 32767
+    )
+    for mic, is_echo in ((echo.astype(np.int16), True), (talk_b, False)):
+        finder, found = EchoFinder(24_000), []
+        for first in range(0, min(len(talk_a), len(mic)) - 480, 480):
+            at_ns = round(first / 24 * NS_PER_MS)
+            finder.sounded(Sounded(talk_a[first : first + 480], at_ns, at_ns))
+            found.append(finder.heard(Heard(mic[first : first + 480], at_ns, at_ns + 20 * NS_PER_MS)))
+        told = [one for one in found if one is not None]
+        assert bool(told) == is_echo
+        assert all(abs(one.delay_ns - 70 * NS_PER_MS) < 3 * NS_PER_MS for one in told)
 
 
 def test_when_it_left_the_loudspeaker_stands_beside_the_model(tmp_path: Path) -> None:

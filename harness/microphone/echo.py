@@ -1,9 +1,10 @@
 """Whether the microphone hears the agent: what was played, found again in what is heard.
 
-Half a second of the microphone is compared with what left the loudspeaker up to 400 ms before it, both differentiated,
-as speech is mostly low frequencies that everything shares. The normalised correlation is 1 where one is the other,
-louder or softer, and about 0.1 for unrelated speech. Two of three such windows must reach 0.35: a person who speaks
-meanwhile hides the echo, never makes one.
+Half a second of the microphone is held against what left the loudspeaker up to 400 ms before it: by the phase of their
+cross spectrum from 200 to 6000 Hz alone (GCC-PHAT: Knapp and Carter 1976), which a room's reverberation blurs least.
+The clearest delay counts where it stands out seven times above the mean of all (RMS). Other speech has clear delays
+too, yet never twice the same; an echo's are one. So three of the last five such windows must agree within 2 ms. A
+person who speaks meanwhile hides an echo, never makes one.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from sessions.events import Echo
 
 WINDOW_MS: Final = 500
 REACH_MS: Final = 400
-FOUND: Final = 0.35
-_OF: Final = 3
-_NEEDED: Final = 2
+CLEAR: Final = 7.0
+_BAND_HZ: Final = (200.0, 6000.0)
+_OF: Final = 5
+_NEEDED: Final = 3
+_SAME_MS: Final = 2
 _QUIET: Final = 30.0
 """int16 steps, RMS: below it there is nothing to find, or nothing to find it in (−60 dBFS)."""
 _AGAIN_NS: Final = 10 * NS_PER_S
@@ -72,7 +75,8 @@ class EchoFinder:
         self._played = _Track(rate_hz, 3 * WINDOW_MS + REACH_MS)
         self._mic = _Track(rate_hz, 3 * WINDOW_MS)
         self._next_ns = 0
-        self._found: deque[bool] = deque(maxlen=_OF)
+        self._found: deque[tuple[int, float] | None] = deque(maxlen=_OF)
+        """(delay in samples, correlation) of the last windows, None where no delay was clear."""
         self._told_ns: int | None = None
 
     def sounded(self, block: Sounded) -> None:
@@ -92,29 +96,34 @@ class EchoFinder:
         played = self._played.cut(end_ns - window_ns - REACH_MS * NS_PER_MS, self._window + self._reach)
         if mic is None or played is None or _rms(played) < _QUIET:
             return None
-        correlation, delay = (0.0, 0) if _rms(mic) < _QUIET else best_match(played, mic)
-        self._found.append(correlation >= FOUND)
+        self._found.append(None if _rms(mic) < _QUIET else clear_match(played, mic, self._rate_hz))
+        last = self._found[-1]
         due = self._told_ns is None or end_ns - self._told_ns > _AGAIN_NS
-        if sum(self._found) < _NEEDED or not self._found[-1] or not due:
+        if last is None or not due:
+            return None
+        near = _SAME_MS * self._rate_hz // 1000
+        if sum(one is not None and abs(one[0] - last[0]) <= near for one in self._found) < _NEEDED:
             return None
         self._told_ns = end_ns
-        delay_ns = samples_to_ns(self._reach - delay, self._rate_hz)
-        return Echo(t_ns=heard.handed_ns, correlation=round(correlation, 3), delay_ns=delay_ns)
+        delay_ns = samples_to_ns(self._reach - last[0], self._rate_hz)
+        return Echo(t_ns=heard.handed_ns, correlation=round(last[1], 3), delay_ns=delay_ns)
 
 
-def best_match(played: Float, mic: Float) -> tuple[float, int]:
-    """The greatest normalised correlation of `mic` (window,) with a stretch of `played` (window + reach,), 0 to 1, and
-    the index in `played` at which that stretch begins."""
-    played, mic = np.diff(played), np.diff(mic)
+def clear_match(played: Float, mic: Float, rate_hz: int) -> tuple[int, float] | None:
+    """Where in `played` (window + reach,) the sound of `mic` (window,) begins, and their normalised correlation there,
+    0 to 1; None where no place is clear."""
     size = 1 << (len(played) + len(mic) - 1).bit_length()
     spectrum = np.fft.rfft(played, size) * np.conj(np.fft.rfft(mic, size))
-    products = np.fft.irfft(spectrum, size)[: len(played) - len(mic) + 1]
-    sums = np.concatenate(([0.0], np.cumsum(np.square(played, dtype=np.float64))))
-    energies = sums[len(mic) :] - sums[: len(sums) - len(mic)]
-    scale = np.sqrt(np.maximum(energies, 1.0) * max(1.0, float(np.square(mic, dtype=np.float64).sum())))
-    matches = np.abs(products) / scale
-    best = int(matches.argmax())
-    return float(min(1.0, matches[best])), best
+    spectrum /= np.abs(spectrum) + 1e-9
+    frequency_hz = np.fft.rfftfreq(size, 1 / rate_hz)
+    spectrum[(frequency_hz < _BAND_HZ[0]) | (frequency_hz > _BAND_HZ[1])] = 0
+    clearness = np.abs(np.fft.irfft(spectrum, size)[: len(played) - len(mic) + 1])
+    best = int(clearness.argmax())
+    if clearness[best] < CLEAR * np.sqrt(np.square(clearness).mean()):
+        return None
+    stretch = played[best : best + len(mic)].astype(np.float64)
+    scale = np.sqrt(max(1.0, float(np.square(stretch).sum())) * max(1.0, float(np.square(mic, dtype=np.float64).sum())))
+    return best, min(1.0, float(abs(stretch @ mic) / scale))
 
 
 def _rms(samples: Float) -> float:

@@ -234,6 +234,8 @@ def _spoken(dialogue: SpokenDialogue) -> Table:
     table.add_column(overflow="fold")
     for turn in dialogue.turns:
         said = DASH if turn.kind == "speech" else f"({turn.kind})"
+        if turn.understood and not turn.said:  # a person's words, as far as anybody knows them
+            said = f"{one_line(turn.understood)} (as the server understood it)"
         table.add_row("user", "", Text(one_line(turn.said) or said))
         table.add_row("agent", _verdict(turn), Text(one_line(turn.answered) or DASH))
         if turn.turn_class != "completed":
