@@ -31,7 +31,8 @@ PACKAGES = "distillmos==0.9.1 xls-r-sqa==0.1.0"
 _WINDOW_SAMPLES = 122_880
 _HOP_SAMPLES = 16_000
 _MOST_WINDOWS = 600
-_AT_ONCE = 8
+_AT_ONCE = 32
+"""Windows per pass, except on a CPU, where several at once are no faster and take 0.1 GB each."""
 
 METRIC = Metric(
     name="distillmos",
@@ -89,8 +90,9 @@ class Distillmos:
         sound = np.pad(sound, (0, max(0, _WINDOW_SAMPLES - len(sound))))
         starts, flags = spread(window_starts(len(sound)), _MOST_WINDOWS)
         heard: list[float] = []
-        for at in range(0, len(starts), _AT_ONCE):
-            windows = np.stack([sound[start : start + _WINDOW_SAMPLES] for start in starts[at : at + _AT_ONCE]])
+        at_once = 1 if self._device.type == "cpu" else _AT_ONCE
+        for at in range(0, len(starts), at_once):
+            windows = np.stack([sound[start : start + _WINDOW_SAMPLES] for start in starts[at : at + at_once]])
             with torch.inference_mode():
                 heard += self._model(torch.from_numpy(windows).to(self._device)).flatten().tolist()
         return Opinion({"distillmos": math.fsum(heard) / len(heard)}, flags)

@@ -54,7 +54,7 @@ def identify(options: Options) -> dict[str, str]:
         return weight_hashes(WEIGHTS)
     path = checkpoint(options)
     if not path.is_file():
-        raise MissingWeights(f"utmos: there is no file {path}", "Name a checkpoint of UTMOS22-strong, or none")
+        raise MissingWeights(f"there is no file {path}", "Name a checkpoint of UTMOS22-strong, or none")
     return {f"weights {path.name}": sha256_of(path)}
 
 

@@ -23,6 +23,7 @@ CONVOLUTIONS = ((10, 5), (3, 2), (3, 2), (3, 2), (3, 2), (2, 2), (2, 2))
 _CHANNELS, _WIDTH, _HEADS, _LAYERS, _INNER = 512, 768, 12, 12, 3072
 _POSITION_KERNEL, _POSITION_GROUPS = 128, 16
 _EMBEDDING, _LSTM, _PROJECTION = 128, 512, 2048
+_STRETCH_FRAMES = 2048
 
 
 def frames_of(samples: int) -> int:
@@ -85,11 +86,42 @@ class _Convolutions(nn.Module):
         self.conv_layers = nn.ModuleList(layers)
 
     def forward(self, sound: Tensor) -> Tensor:
-        """float32 (samples,) → (frames, 512)."""
-        x = sound[None, None]
-        for layer in self.conv_layers:
+        """float32 (samples,) → (frames, 512).
+
+        What the first convolution makes of half a minute are 200 MB, and as much again with each step after it. So the
+        first two layers see stretches of the sound, no frame of theirs twice.
+        """
+        weight, bias = self._first(sound)
+        (kernel, stride), (next_kernel, next_stride) = CONVOLUTIONS[:2]
+        frames = ((len(sound) - kernel) // stride + 1 - next_kernel) // next_stride + 1
+        x = sound.new_empty(1, _CHANNELS, frames)
+        for start in range(0, frames, _STRETCH_FRAMES):
+            stop = min(start + _STRETCH_FRAMES, frames)
+            end = ((stop - 1) * next_stride + next_kernel - 1) * stride + kernel
+            stretch = sound[None, None, start * next_stride * stride : end]
+            first = functional.gelu(functional.conv1d(stretch, weight, bias, stride))
+            x[:, :, start:stop] = self.conv_layers[1](first)
+        for layer in self.conv_layers[2:]:
             x = layer(x)
         return x[0].T
+
+    def _first(self, sound: Tensor) -> tuple[Tensor, Tensor]:
+        """Weight and bias of the first convolution with the group norm after it folded in.
+
+        The norm needs mean and variance over time of each channel w·f, f the sound's frames of 10 samples: they are
+        w·mean(f) and w·cov(f)·w, reckoned in double precision (on the CPU: not every device has it).
+        """
+        convolution, norm = self.get_submodule("conv_layers.0.0"), self.get_submodule("conv_layers.0.2")
+        assert isinstance(convolution, nn.Conv1d) and isinstance(norm, nn.GroupNorm)
+        ((kernel, stride), *_) = CONVOLUTIONS
+        frames = sound.cpu().double().unfold(0, kernel, stride)
+        mean = frames.mean(dim=0)
+        covariance = (frames - mean).T @ (frames - mean) / len(frames)
+        weight = convolution.weight.cpu().double().squeeze(1)
+        variance = ((weight @ covariance) * weight).sum(dim=1)
+        gain = norm.weight.cpu().double() / (variance + norm.eps).sqrt()
+        bias = norm.bias.cpu().double() - weight @ mean * gain
+        return (weight * gain[:, None])[:, None].to(sound), bias.to(sound)
 
 
 class _Encoder(nn.Module):
