@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, cast
 
-from harness.report.wording import plural
 from metrics.result import Failed, Measured, Unavailable, Value
 from metrics.scoring import Aggregate, Figure, Metric, ScoreLine
 from metrics.stats import NEEDED_DIALOGUES, ratio_interval
@@ -90,7 +89,7 @@ def _aggregate(figure: Figure, language: str, gathered: _Gathered) -> Aggregate:
         skipped=gathered.unavailable.total(),
         failed=gathered.errors.total(),
         ci95=ci95,
-        no_ci95="" if ci95 else no_interval(len(groups)),
+        no_ci95="" if ci95 else _no_interval(len(groups)),
         language=language,
         unavailable=told(gathered.unavailable),
         errors=told(gathered.errors),
@@ -99,7 +98,7 @@ def _aggregate(figure: Figure, language: str, gathered: _Gathered) -> Aggregate:
     )
 
 
-def no_interval(groups: int) -> str:
+def _no_interval(groups: int) -> str:
     """Why there is no 95 % interval."""
     if groups < NEEDED_DIALOGUES:
         return f"needs {NEEDED_DIALOGUES} dialogues or folders, has {groups}" if groups else "no values"
@@ -113,9 +112,3 @@ def told(reasons: Mapping[str, int]) -> dict[str, int]:
     if len(ordered) > REASONS_AT_MOST:
         kept[OTHER_REASONS] = sum(count for _, count in ordered[REASONS_AT_MOST:])
     return kept
-
-
-def failed_of(aggregate: Aggregate) -> str:
-    """ "failed 9 of 9", "" where none did."""
-    total = aggregate.used + aggregate.skipped + aggregate.failed
-    return f"failed {aggregate.failed} of {plural(total, 'sample')}" if aggregate.failed else ""

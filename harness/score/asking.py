@@ -26,10 +26,6 @@ class Asked:
     chosen: tuple[Chosen, ...]
     left_out: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def names(self) -> list[str]:
-        return [each.name for each in self.chosen if not each.metric.hidden]
-
 
 def asked(
     names: Sequence[str], given: Options, *, everywhere: Mapping[str, str] | None = None, as_published: bool = False

@@ -9,8 +9,7 @@ from harness.report.wording import DASH, counts, digits_for, number, plural, rea
 from harness.score.summary import Scores
 from metrics.scoring import Aggregate
 
-SELDOM = frozenset({"count", "ratio", ""})
-"""Units that are no unit to be read."""
+_NO_UNIT = frozenset({"count", "ratio"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ def score_rows(scores: Scores, name: str) -> Iterator[Row]:
         has_range = one.minimum is not None and one.maximum is not None
         yield Row(
             label=one.language or one.title,
-            unit="" if one.language or one.unit in SELDOM else one.unit,
+            unit="" if one.language or one.unit in _NO_UNIT else one.unit,
             value=number(one.value, digits),
             spread=span(*one.ci95, digits) if one.ci95 else DASH,
             range=span(one.minimum or 0.0, one.maximum or 0.0, digits) if has_range else DASH,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from harness.score.aggregate import OTHER_REASONS, REASONS_AT_MOST, aggregate, failed_of
+from harness.score.aggregate import OTHER_REASONS, REASONS_AT_MOST, aggregate
 from metrics.result import Failed, Measured, Unavailable, Value
 from metrics.scoring import Aggregate, Figure, Metric, Score, ScoreLine
 from metrics.stats import NEEDED_DIALOGUES, ratio_interval, summarise
@@ -48,13 +48,11 @@ def test_used_skipped_and_failed_add_up() -> None:
     assert (good.unit, good.direction, good.title) == ("MOS", "higher", "goodness")
     assert good.ci95 is None
     assert good.no_ci95 == "needs 10 dialogues or folders, has 2"
-    assert failed_of(good) == "failed 2 of 7 samples"
 
 
 def test_nothing_was_used() -> None:
     good = figures(PLAIN, [line(name, Failed("killed by signal 9")) for name in "abc"])["good", ""]
     assert (good.value, good.minimum, good.maximum, good.ci95, good.no_ci95) == (None, None, None, None, "no values")
-    assert failed_of(good) == "failed 3 of 3 samples"
     nothing = figures(PLAIN, [])["good", ""]
     assert (nothing.value, nothing.used, nothing.skipped, nothing.failed) == (None, 0, 0, 0)
 
