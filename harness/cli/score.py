@@ -13,6 +13,7 @@ from sessions.errors import SetupError
 if TYPE_CHECKING:
     from harness.score.asking import Asked
     from harness.score.run import Scoring
+    from metrics.scoring import Metric
 
 Told = Literal["table", "json", "nothing"]
 """What of the scores goes to standard output; with a table, where they are put too."""
@@ -180,7 +181,23 @@ def _list(as_json: bool) -> None:
 
     rows = [(metric(name), missing(name)) for name in shown()]
     if as_json:
-        told = [{"name": one.name, "version": one.version, "purpose": one.purpose, "missing": why} for one, why in rows]
+        told = [_as_fields(one, why) for one, why in rows]
         click.echo(json.dumps(told, indent=2, ensure_ascii=False))
         return
     print_metrics(rows, Screen())
+
+
+def _as_fields(one: Metric, missing: str) -> dict[str, Any]:
+    """A metric for programs. missing: why it cannot be had here, "" where it can."""
+    return {
+        "name": one.name,
+        "version": one.version,
+        "purpose": one.purpose,
+        "figures": {figure.name: figure.formula for figure in one.figures},
+        "options": {
+            option.name: {"default": option.default, "choices": list(option.choices), "help": option.help}
+            for option in one.options
+        },
+        "languages": list(one.languages),
+        "missing": missing,
+    }
