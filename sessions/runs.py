@@ -286,7 +286,7 @@ class RunFolder:
         file = self.path / "journal.jsonl"
         if not file.exists():
             return []
-        lines = file.read_bytes().split(b"\n")
+        lines = _whole(file).split(b"\n")
         done = []
         for number, line in enumerate(lines[:-1], 1):
             try:
@@ -346,12 +346,22 @@ V = TypeVar("V", bound=Versioned)
 def read_json(file: Path, kind: type[V], version: int, *, of: str = "") -> V:
     """The one object in `file`. of: whose version is told, as in "plan ". Raises `BadFile`, also for other versions."""
     try:
-        found = msgspec.json.decode(file.read_bytes(), type=kind)
+        found = msgspec.json.decode(_whole(file), type=kind)
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
         raise BadFile(str(file), str(error)) from error
     if found.version != version:
         raise BadFile(str(file), f"{of}version {found.version}; this program reads {version}", field="version")
     return found
+
+
+def _whole(file: Path) -> bytes:
+    """All of a file. Raises `SetupError` where the system refuses, or it is none (a pipe would be waited for)."""
+    try:
+        if file.exists() and not file.is_file():
+            raise SetupError(f"cannot read {file}: it is not a regular file", "Take the run from where it was made")
+        return file.read_bytes()
+    except OSError as error:
+        raise SetupError(f"cannot read {file}: {error.strerror}", "Check its permissions") from error
 
 
 def encoded(value: object) -> bytes:

@@ -150,6 +150,14 @@ def test_a_plan_and_a_journal_that_are_none(damaged: RunFolder, command: list[st
         assert code in (1, 2) and (name in said or "has no finished dialogue" in said) and "Traceback" not in said, said
 
 
+@pytest.mark.parametrize("harm", [a_pipe, a_folder])
+@pytest.mark.parametrize("command", [["check"], *COMMANDS], ids=" ".join)
+def test_a_journal_that_is_no_file(damaged: RunFolder, command: list[str], harm: Callable[[Path], object]) -> None:
+    harm(damaged.path / "journal.jsonl")
+    code, said = duologue(command_line(command, damaged.path))
+    assert code == 2 and "journal.jsonl: it is not a regular file" in said and "Traceback" not in said, said
+
+
 @pytest.mark.parametrize(
     ("name", "old", "new", "says"),
     [
