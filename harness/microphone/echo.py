@@ -2,9 +2,9 @@
 
 Half a second of the microphone is held against what left the loudspeaker up to 400 ms before it: by the phase of their
 cross spectrum from 200 to 6000 Hz alone (GCC-PHAT: Knapp and Carter 1976), which a room's reverberation blurs least.
-The clearest delay counts where it stands out seven times above the mean of all (RMS). Other speech has clear delays
-too, yet never twice the same; an echo's are one. So three of the last five such windows must agree within 2 ms. A
-person who speaks meanwhile hides an echo, never makes one.
+The clearest delay counts where it stands out seven times above the mean of all (RMS), and where the two are correlated
+by at least 0.25 there: other speech of the same voice stays below 0.2. As an echo's delay is always the same, two of
+the last five such windows must agree within 2 ms. A person who speaks meanwhile hides an echo, never makes one.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from sessions.events import Echo
 WINDOW_MS: Final = 500
 REACH_MS: Final = 400
 CLEAR: Final = 7.0
+CORRELATED: Final = 0.25
 _BAND_HZ: Final = (200.0, 6000.0)
 _OF: Final = 5
-_NEEDED: Final = 3
+_NEEDED: Final = 2
 _SAME_MS: Final = 2
 _QUIET: Final = 30.0
 """int16 steps, RMS: below it there is nothing to find, or nothing to find it in (−60 dBFS)."""
@@ -111,7 +112,7 @@ class EchoFinder:
 
 def clear_match(played: Float, mic: Float, rate_hz: int) -> tuple[int, float] | None:
     """Where in `played` (window + reach,) the sound of `mic` (window,) begins, and their normalised correlation there,
-    0 to 1; None where no place is clear."""
+    0 to 1; None where no place is clear, or they are not correlated."""
     size = 1 << (len(played) + len(mic) - 1).bit_length()
     spectrum = np.fft.rfft(played, size) * np.conj(np.fft.rfft(mic, size))
     spectrum /= np.abs(spectrum) + 1e-9
@@ -123,7 +124,8 @@ def clear_match(played: Float, mic: Float, rate_hz: int) -> tuple[int, float] | 
         return None
     stretch = played[best : best + len(mic)].astype(np.float64)
     scale = np.sqrt(max(1.0, float(np.square(stretch).sum())) * max(1.0, float(np.square(mic, dtype=np.float64).sum())))
-    return best, min(1.0, float(abs(stretch @ mic) / scale))
+    correlation = min(1.0, float(abs(stretch @ mic) / scale))
+    return None if correlation < CORRELATED else (best, correlation)
 
 
 def _rms(samples: Float) -> float:
