@@ -137,7 +137,7 @@ def _match(where: NDArray[Any], what: NDArray[Any]) -> NDArray[np.float64]:
 
 
 async def test_what_cannot_be_had_is_one_line(tmp_path: Path, sound: SoundServer) -> None:
-    listed = await run("talk", "--mic", "--devices", extra=sound.environment)
+    listed = await run("talk", "--devices", extra=sound.environment)
     assert listed.code == 0 and "default" in listed.out
     for arguments, says in (
         (["--input-device", "nowhere"], "--devices"),
@@ -187,6 +187,7 @@ def test_a_machine_without_sound_is_told_in_one_line(
         (["ws://127.0.0.1:1", "--mic", "--script", "facts"], "--script does not go with --mic"),
         (["ws://127.0.0.1:1", "--mic", "--repeat", "2"], "--repeat does not go with --mic"),
         (["--mic", "--resume", "runs/one"], "--resume does not go with --mic"),
+        (["ws://127.0.0.1:1", "--mic", "--limit-idle", "5"], "--limit-idle does not go with --mic"),
         (["ws://127.0.0.1:1", "--end-after", "300", "--script", "facts"], "--end-after goes with --mic"),
         (["--mic"], "no target"),
     ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
@@ -14,7 +13,17 @@ from sessions.errors import DuologueError, SetupError
 from sessions.secrets import Secrets
 
 _END_AFTER_MS = 800
-_NEVER_WITH_MIC = ("scripts", "audio", "perturb")
+_NEVER_WITH_MIC = {
+    "scripts": "script",
+    "audio": "audio",
+    "repeat": "repeat",
+    "perturb": "perturb",
+    "perturb_seed": "perturb-seed",
+    "limit_reply": "limit-reply",
+    "limit_idle": "limit-idle",
+    "resume": "resume",
+}
+"""A person says what there is to say, and waits for as long as they like."""
 
 _OPTIONS = (
     click.option("--mic", is_flag=True, help="Converse yourself, by microphone and loudspeaker, until Ctrl-C."),
@@ -26,7 +35,7 @@ _OPTIONS = (
     ),
     click.option("--input-device", default="", metavar="NAME|NUMBER", help="With --mic: the microphone."),
     click.option("--output-device", default="", metavar="NAME|NUMBER", help="With --mic: the loudspeaker."),
-    click.option("--devices", is_flag=True, help="With --mic: list the sound devices, and do nothing else."),
+    click.option("--devices", is_flag=True, help="List the sound devices, and do nothing else."),
 )
 
 
@@ -37,27 +46,22 @@ def microphone_options(command: Command) -> Command:
 
 def only_with_a_microphone(options: dict[str, Any]) -> None:
     """Raise `SetupError` for an option that would silently be left out."""
-    for name in ("end_after", "input_device", "output_device", "devices"):
+    for name in ("end_after", "input_device", "output_device"):
         if options[name]:
             raise SetupError(f"--{name.replace('_', '-')} goes with --mic", "Add it, or leave the option out")
 
 
-def converse_with(
-    secrets: Secrets, target: str | None, options: dict[str, Any], *, resume: Path | None, as_json: bool
-) -> int:
+def converse_with(secrets: Secrets, target: str | None, options: dict[str, Any], *, as_json: bool) -> int:
     """The command's exit code. Raises `SetupError` before anything is made."""
     from harness.microphone.sound_card import device_table
 
     if options["devices"]:
         click.echo(device_table())
         return 0
-    if resume is not None:
-        raise SetupError("--resume does not go with --mic", "A conversation that is over is over: hold another one")
-    for name in _NEVER_WITH_MIC:
-        if options[name]:
-            raise SetupError(f"--{name.rstrip('s')} does not go with --mic", "Leave one of them out")
-    if options["repeat"] > 1:
-        raise SetupError("--repeat does not go with --mic", "Leave one of them out")
+    context = click.get_current_context()
+    for name, option in _NEVER_WITH_MIC.items():
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise SetupError(f"--{option} does not go with --mic", "Leave one of them out")
     if target is None:
         raise SetupError("no target", "Give the server's address, for example ws://127.0.0.1:8765")
     return _converse(secrets, target, options, as_json)

@@ -63,8 +63,8 @@ def talk(secrets: Secrets, /, target: str | None, resume: Path | None, as_json: 
     from harness.runs.measuring import begin_run, measure_run
     from harness.runs.run import Access
 
-    if options["mic"]:
-        return converse_with(secrets, target, options, resume=resume, as_json=as_json)
+    if options["mic"] or options["devices"]:
+        return converse_with(secrets, target, options, as_json=as_json)
     only_with_a_microphone(options)
     headers, api_key = secrets_of(secrets, options["headers"], options["api_key_env"])
     if resume is not None:

@@ -68,6 +68,7 @@ def converse(run: RunFolder, access: Access, clock: Clock, talk: Talk, *, as_jso
             run_timed(perform(run, access, clock, talk))
         except asyncio.CancelledError:
             run.discard()
+            click.echo("interrupted: nothing of it was kept", err=True)
             return exits.INTERRUPTED
         finally:
             talk.screen.close()

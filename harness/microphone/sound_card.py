@@ -125,12 +125,12 @@ class SoundCard:
             if not wanted:
                 raise _no_device("microphone" if kind == "input" else "loudspeaker") from error
             raise SetupError(
-                f"--{kind}-device {wanted}: {error}", "List what there is: duologue talk --mic --devices"
+                f"--{kind}-device {wanted}: {error}", "List what there is: duologue talk --devices"
             ) from error
         if not found[f"max_{kind}_channels"]:
             raise SetupError(
                 f"--{kind}-device {wanted}: {found['name']} has no {kind}",
-                "List what there is: duologue talk --mic --devices",
+                "List what there is: duologue talk --devices",
             )
         return Side(found["index"], found["name"], self._rate(kind, found))
 
@@ -169,7 +169,7 @@ class SoundCard:
         except library.PortAudioError as error:
             self.stop()
             raise SetupError(
-                f"{side.name} cannot be opened: {error}", "Choose another one: duologue talk --mic --devices lists them"
+                f"{side.name} cannot be opened: {error}", "Choose another one: duologue talk --devices lists them"
             ) from error
 
     def play(self, reply: str, pcm: Pcm) -> None:
@@ -270,5 +270,5 @@ def _ago_ns(difference_s: float) -> int | None:
 def _no_device(what: str) -> SetupError:
     return SetupError(
         f"there is no {what} on this machine",
-        "Plug one in, or start the sound server; `duologue talk --mic --devices` lists what there is",
+        "Plug one in, or start the sound server; `duologue talk --devices` lists what there is",
     )
