@@ -87,7 +87,8 @@ class Distillmos:
     def _opinion(self, sound: FloatPcm) -> Opinion:
         import torch
 
-        sound = np.pad(sound, (0, max(0, _WINDOW_SAMPLES - len(sound))))
+        if len(sound) < _WINDOW_SAMPLES:
+            sound = np.pad(sound, (0, _WINDOW_SAMPLES - len(sound)))
         starts, flags = spread(window_starts(len(sound)), _MOST_WINDOWS)
         heard: list[float] = []
         at_once = 1 if self._device.type == "cpu" else _AT_ONCE

@@ -21,6 +21,7 @@ SHORTEST_S = 0.2
 _SHORT_S = 1.0
 SILENCE_DBFS = -60.0
 _BLOCKS_PER_S = 50
+_BLOCKS_AT_ONCE = 4096
 _WRONG_SCALE = 2.0
 
 
@@ -49,7 +50,7 @@ def not_judged(samples: FloatPcm, rate_hz: int) -> str:
     seconds = len(samples) / rate_hz
     if seconds < SHORTEST_S:
         return f"too short: {seconds:.2f} s, at least {SHORTEST_S:.1f} s are needed"
-    peak = float(np.max(np.abs(samples)))
+    peak = peak_of(samples)
     if peak > _WRONG_SCALE:
         return f"wrong scale: the peak is {peak:.6g}, full scale is 1"
     if loudest_dbfs(samples, rate_hz) < SILENCE_DBFS:
@@ -57,11 +58,23 @@ def not_judged(samples: FloatPcm, rate_hz: int) -> str:
     return ""
 
 
+def within_full_scale(samples: FloatPcm) -> FloatPcm:
+    """The same array where nothing of it overshoots, else a clipped copy."""
+    return samples if peak_of(samples) <= 1 else np.clip(samples, -1.0, 1.0)
+
+
+def peak_of(samples: FloatPcm) -> float:
+    return max(float(samples.max()), -float(samples.min()))
+
+
 def loudest_dbfs(samples: FloatPcm, rate_hz: int) -> float:
     """Level of the loudest 20 ms block by its standard deviation; -inf for digital silence."""
     block = max(1, rate_hz // _BLOCKS_PER_S)
     whole = len(samples) // block * block
-    loudest = float(samples[:whole].reshape(-1, block).std(axis=1).max()) if whole else float(samples.std())
+    loudest = float(samples.std()) if not whole else 0.0
+    for start in range(0, whole, block * _BLOCKS_AT_ONCE):  # an hour at once would be copied
+        stretch = samples[start : min(start + block * _BLOCKS_AT_ONCE, whole)]
+        loudest = max(loudest, float(stretch.reshape(-1, block).std(axis=1).max()))
     return 20 * math.log10(loudest) if loudest > 0 else -math.inf
 
 
@@ -92,7 +105,7 @@ class MosScorer:
     def score(self, pieces: Sequence[Piece]) -> list[Score]:
         refusals = [not_judged(piece.samples, piece.rate_hz) for piece in pieces]
         asked = [piece for piece, refusal in zip(pieces, refusals, strict=True) if not refusal]
-        sounds = [np.clip(piece.samples, -1.0, 1.0) for piece in asked]
+        sounds = [within_full_scale(piece.samples) for piece in asked]
         opinions = iter(self.listener.listen(sounds, [piece.rate_hz for piece in asked]) if asked else ())
         return [
             self.metric.nothing(refusal) if refusal else self._score(piece, next(opinions))

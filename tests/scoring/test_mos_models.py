@@ -26,7 +26,7 @@ from metrics.scoring import Figure, FloatPcm, Metric, Piece, Sample, Score, Scor
 from metrics.speech_quality import distillmos, dnsmos, plcmos
 from metrics.speech_quality.known_pair import known_pair
 from metrics.speech_quality.mel import log_mel, mel_filters
-from metrics.speech_quality.opinion import MosScorer, Opinion
+from metrics.speech_quality.opinion import MosScorer, Opinion, loudest_dbfs, peak_of, within_full_scale
 from metrics.speech_quality.windows import even_cuts, mean_by_length, spread, windowed
 from sessions.audio import read
 from sessions.errors import MissingExtra, MissingWeights
@@ -189,6 +189,20 @@ def test_what_no_model_can_judge_has_a_reason_and_no_number(scorers: dict[str, S
     for figure in bad.figures.values():
         assert isinstance(figure, Unavailable)
         assert figure.because.startswith(because)
+
+
+def test_an_hour_is_not_copied() -> None:
+    hour = np.lib.stride_tricks.as_strided(CLEAN.samples, (3600 * RATE_HZ,), (0,))  # takes no memory
+    assert within_full_scale(hour) is hour
+    assert peak_of(hour) == abs(hour[0])
+
+
+def test_the_loudest_block_is_found_wherever_it_lies() -> None:
+    sound = np.zeros(200 * RATE_HZ + 7, np.float32)
+    assert loudest_dbfs(sound, RATE_HZ) == -math.inf
+    sound[-RATE_HZ:] = CLEAN.samples[:RATE_HZ]
+    assert loudest_dbfs(sound, RATE_HZ) == pytest.approx(loudest_dbfs(sound[-RATE_HZ - 167 :], RATE_HZ), abs=1.5)
+    assert loudest_dbfs(CLEAN.samples[:3], RATE_HZ) < -30
 
 
 @each

@@ -50,7 +50,7 @@ class Utmos:
         """One number per part, each at 16 kHz and at most 30 s; passes hold parts of like length."""
         heard = [0.0] * len(parts)
         for places in self._passes([len(part) for part in parts]):
-            sounds = [torch.from_numpy(parts[place]).to(self._device) for place in places]
+            sounds = [torch.tensor(parts[place], device=self._device) for place in places]
             with torch.inference_mode():
                 scores = self._model(sounds).tolist()
             for place, score in zip(places, scores, strict=True):
