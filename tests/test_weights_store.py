@@ -100,6 +100,14 @@ def test_a_hub_snapshot_with_folders_is_found(tmp_path: Path) -> None:
     assert store.folder("tiny") == snapshot(tmp_path) / "voices"
 
 
+def test_what_torch_hub_fetched_from_a_release_is_found(tmp_path: Path) -> None:
+    store = make_store(tmp_path, weight(whole("model.bin", MODEL), host="github-release"))
+    checkpoints = put(tmp_path / "torch" / "hub" / "checkpoints", model_bin=WRONG[: len(MODEL)])
+    assert store.present("tiny") is None
+    put(checkpoints, model_bin=MODEL)
+    assert store.found("tiny").path == checkpoints
+
+
 def test_a_given_folder_that_does_not_fit_is_an_error_and_not_passed_over(tmp_path: Path) -> None:
     store = make_store(tmp_path, tiny())
     put_all(tmp_path / "weights" / "tiny")

@@ -91,6 +91,7 @@ def make_store(home: Path, *weights: Weight, hub: str = "http://127.0.0.1:9", wh
     environ = {
         "DUOLOGUE_HOME": str(home),
         "HF_HOME": str(home / "hf"),
+        "TORCH_HOME": str(home / "torch"),
         "HF_ENDPOINT": hub,
         "HOME": str(home),
         "PATH": os.environ.get("PATH", ""),

@@ -1,7 +1,7 @@
 """Finds weights on this machine and checks their hashes. Opens no socket; downloading is `harness.fetch`'s.
 
-Places, in this order: a folder that the user gives, our cache, an installed package (never imported), a Hugging Face
-cache left by another program. A place counts only if all files of the entry lie in one folder and their sha256 fit.
+Places, in this order: a folder that the user gives, our cache, an installed package (never imported), the cache of
+Hugging Face or of torch.hub left by another program. A place counts only if all files of the entry lie in one folder and their sha256 fit.
 
 Hashing half a gigabyte at every start would cost a second, so each computed hash is kept in a small JSON file together
 with the size and modification time that it belongs to. `verify` never uses those notes.
@@ -75,6 +75,11 @@ def _hub_cache(environ: Mapping[str, str]) -> Path:
         if given := environ.get(variable):
             return Path(given).expanduser().absolute() / below
     return _xdg_cache(environ) / "huggingface" / "hub"
+
+
+def _torch_cache(environ: Mapping[str, str]) -> Path:
+    home = environ.get("TORCH_HOME")
+    return (Path(home).expanduser().absolute() if home else _xdg_cache(environ) / "torch") / "hub" / "checkpoints"
 
 
 def sha256_of(path: Path) -> str:
@@ -157,6 +162,8 @@ class Store:
             yield "package", folder
         for folder in self._snapshots(weight):
             yield "hub cache", folder
+        if weight.upstream.host == "github-release":  # what torch.hub fetches from one lies there under its own name
+            yield "hub cache", _torch_cache(self.environ)
 
     def _snapshots(self, weight: Weight) -> Iterator[Path]:
         parents = {Path(file.upstream_path).parent for file in weight.files}
