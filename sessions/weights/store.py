@@ -1,7 +1,8 @@
 """Finds weights on this machine and checks their hashes. Opens no socket; downloading is `harness.fetch`'s.
 
 Places, in this order: a folder that the user gives, our cache, an installed package (never imported), the cache of
-Hugging Face or of torch.hub left by another program. A place counts only if all files of the entry lie in one folder and their sha256 fit.
+Hugging Face or of torch.hub left by another program. A place counts only if all files of the entry lie in one folder
+and their sha256 fit.
 
 Hashing half a gigabyte at every start would cost a second, so each computed hash is kept in a small JSON file together
 with the size and modification time that it belongs to. `verify` never uses those notes.
