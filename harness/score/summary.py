@@ -20,6 +20,7 @@ from harness.score.engine import Chosen, ScoreStore
 from harness.score.table import METRICS, metric
 from metrics.result import Value
 from metrics.scoring import Aggregate, ScoreLine
+from sessions.errors import BadFile
 from sessions.runs import AGAIN, disk_errors, indented, read_json, write_atomic
 
 SCORES_VERSION: Final = 1
@@ -99,8 +100,7 @@ def write_scores(folder: Path, scored: Scored, store: ScoreStore, chosen: Sequen
     Metrics of an earlier scoring of the same samples stay in it, as far as their lines count.
     """
     asked = {each.name: each.options for each in chosen}
-    before = read_scores(folder)
-    names = {*asked, *(before.metrics if before else ())}
+    names = {*asked, *_before(folder)}
     shown = [name for name in (*METRICS, *sorted(names - set(METRICS))) if name in names and not metric(name).hidden]
     table = _Table(scored)
     found = {}
@@ -121,6 +121,15 @@ def write_scores(folder: Path, scored: Scored, store: ScoreStore, chosen: Sequen
         write_atomic(folder / SUMMARY, indented(scores))
         write_atomic(folder / TABLE, table.text())
     return scores
+
+
+def _before(folder: Path) -> list[str]:
+    """The metrics of the summary that is there; one that cannot be read is of another program, and made anew."""
+    try:
+        before = read_scores(folder)
+    except BadFile:
+        return []
+    return [name for name in before.metrics if name in METRICS] if before else []
 
 
 def _metric(name: str, settings: Settings, store: ScoreStore, scored: Scored, table: _Table) -> MetricScores:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 import soundfile
@@ -153,3 +156,19 @@ def test_text_that_is_not_utf_8_and_folders_that_are_not_there(tmp_path: Path) -
         found(tmp_path / "empty")
     with pytest.raises(SetupError, match="cannot read"):
         found(make(tmp_path / "in", "a.wav"), text=tmp_path / "away.tsv")
+
+
+def test_names_that_are_no_text_are_named_and_not_scored(tmp_path: Path) -> None:
+    folder = make(tmp_path / "in", "a.wav", "Ünder/b.wav")
+    odd = os.fsdecode(b"\xff.wav")
+    shutil.copy(folder / "a.wav", folder / odd)
+    samples = list(found(folder))
+    assert [one.id for one in samples] == ["a.wav", "\\xff.wav", "Ünder/b.wav"]
+    assert [one.unavailable for one in samples] == ["", "its name is not UTF-8: rename it", ""]
+    msgspec.json.encode(samples)
+    text = write(tmp_path / "t.json", '{"a": "one", "Ünder/b": "two"}')
+    assert found(folder, text=text).coverage() == ["text for 2 of 3 samples"]
+    elsewhere = tmp_path / os.fsdecode(b"\xfe")
+    folder.rename(elsewhere)
+    with pytest.raises(SetupError, match="is not UTF-8"):
+        found(elsewhere)

@@ -165,6 +165,8 @@ def test_scores_that_cannot_be_read_are_told_in_the_page(run: RunFolder) -> None
     (run.path / "scores" / "summary.json").write_text('{"version": 99}')
     finish_run(run)
     assert "The scores cannot be read: " in (run.path / "report.html").read_text()
+    assert invoke(run.path)[0] == 0
+    assert "The scores cannot be read: " not in (run.path / "report.html").read_text()
 
 
 def test_a_language_is_that_of_turns_whose_script_names_none(run: RunFolder) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from harness.score.samples.matching import Matched, match
+from harness.score.samples.names import as_text, is_text, must_be_text
 from harness.score.samples.texts import read_rows
 from metrics.scoring import Sample
 from sessions.errors import SetupError
@@ -50,6 +51,8 @@ class FolderSamples:
                 yield self._sample(file, "" if group == "." else group, order)
 
     def _sample(self, file: str, group: str, order: int) -> Sample:
+        if not is_text(file):
+            return Sample(as_text(file), "", as_text(group), order, unavailable="its name is not UTF-8: rename it")
         rows = {name: matched.rows[file] for name, matched in self.matched.items() if file in matched.rows}
         said = rows.get("text")
         return Sample(
@@ -69,6 +72,7 @@ def samples_of_folder(place: Path, known: Known) -> FolderSamples:
     """Every audio file below `place`, or that one file. Raises `SetupError` and `BadFile`, also where nothing fits."""
     if not place.exists():
         raise SetupError(f"cannot score {place}: there is no such folder", "Check the path")
+    must_be_text(place)
     root, files = (place, list(_files(place))) if place.is_dir() else (place.parent, [place.name])
     if not files:
         raise SetupError(f"no audio file in {place}", f"Known by their names: {' '.join(SUFFIXES)}")

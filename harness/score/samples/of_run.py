@@ -11,6 +11,7 @@ from harness.results.derive import derive
 from harness.results.raw_record import raw_record
 from harness.results.recording import reply_file, write_replies
 from harness.runs.planning import slot_of
+from harness.score.samples.names import must_be_text
 from metrics.attribution import TurnReplies, attribute
 from metrics.conversation import Conversation, Reply
 from metrics.cut import cut_ns
@@ -38,6 +39,7 @@ def samples_of_run(run: RunFolder) -> RunSamples:
     and got none. A failed turn, and one without audio, is a sample that is unavailable. An invalid turn is scored, for
     its audio is as good as any, but it has no times.
     """
+    must_be_text(run.path)
     samples: list[Sample] = []
     warmup = stopped = 0
     for line in sorted(run.journal(), key=lambda line: line.number):
