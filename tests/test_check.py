@@ -112,6 +112,18 @@ def request_after_its_reply(events: list[Event]) -> None:
     request["t_ns"] = events[where(events, "ended")]["t_ns"]
 
 
+def double(kind: str) -> Callable[[list[Event]], None]:
+    def change(events: list[Event]) -> None:
+        at = where(events, kind)
+        events.insert(at, dict(events[at]))
+
+    return change
+
+
+def another_kind(events: list[Event]) -> None:
+    events[where(events, "turn", 1)]["turn_kind"] = "noise"
+
+
 def flush_of_nothing(events: list[Event]) -> None:
     at = where(events, "ended")
     flushed = {"kind": "flushed", "t_ns": events[at]["t_ns"], "reply": "resp_x", "turn": 7, "why": "cancel"}
@@ -139,6 +151,10 @@ CASES: list[tuple[str, Callable[[list[Event]], None]]] = [
     ("turn 1 began before the session was ready", set_field("turn", 0, "start_ns", -(10**10))),
     ("came before the request that it answers", request_after_its_reply),
     ("no message before it brought the reply 'resp_x'", flush_of_nothing),
+    ("a second `ready`: two logs were joined", double("ready")),
+    ("a second `ended`: two logs were joined", double("ended")),
+    ("turn 2: the plan has a turn of kind speech, watched for 2000 ms", another_kind),
+    ("an instant more than a day from the log's beginning", set_field("turn", 0, "speech_end_ns", 10**15)),
     ("is of turn 8, which has not begun", flush_of_nothing),
 ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -139,6 +140,13 @@ def test_a_damaged_table_is_named_by_check(damaged: RunFolder, name: str, data: 
     (damaged.path / name).write_bytes(data)
     code, said = duologue(["check", str(damaged.path)])
     assert code == 1 and f"{name}: it is no table of turns" in said and "Traceback" not in said, said
+
+
+def test_a_clip_is_as_long_as_the_plan_says(damaged: RunFolder) -> None:
+    text = (damaged.path / "plan.json").read_text()
+    (damaged.path / "plan.json").write_text(re.sub(r'"last_sample": \d+', '"last_sample": 1000000000000', text))
+    code, said = duologue(command_line(["replay", "--against", "ws://127.0.0.1:1"], damaged.path))
+    assert code == 2 and "last_sample 1000000000000 is not in" in said and "Traceback" not in said, said
 
 
 @pytest.mark.parametrize("name", ["plan.json", "journal.jsonl"])

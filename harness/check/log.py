@@ -62,9 +62,14 @@ def _frame_of(lines: Sequence[Line]) -> Iterator[Found]:
         yield number, "the first line is not `opened`: the log's beginning is missing"
     elif first.version != log.LOG_VERSION:
         yield number, f"log version {first.version}; this program reads {log.LOG_VERSION}"
-    for number, event in lines[1:]:
-        if isinstance(event, log.Opened):
-            yield number, "a second `opened`: two logs were joined"
+    for kind, name in (
+        (log.Opened, "opened"),
+        (log.Connected, "connected"),
+        (log.Ready, "ready"),
+        (log.Ended, "ended"),
+    ):
+        for number, _ in [(number, event) for number, event in lines if isinstance(event, kind)][1:]:
+            yield number, f"a second `{name}`: two logs were joined"
     number, last = lines[-1]
     if not isinstance(last, log.Ended):
         yield number, "the last line is not `ended`: the log is not complete"
@@ -145,6 +150,8 @@ def _turn(number: int, event: log.TurnStarted, planned: Sequence[PlannedTurn]) -
     if not -1 <= event.last_sample < event.samples:
         yield number, f"{name}: last_sample {event.last_sample} is not in a clip of {event.samples} samples"
     plan = planned[event.turn]
+    if (event.turn_kind, event.watch_ms) != (plan.kind, plan.watch_ms):
+        yield number, f"{name}: the plan has a turn of kind {plan.kind}, watched for {plan.watch_ms} ms"
     if event.rate_hz == RATE_HZ and (event.samples, event.last_sample) != (plan.samples, plan.last_sample):
         yield number, f"{name}: the plan has {plan.samples} samples with last_sample {plan.last_sample}"
 

@@ -191,6 +191,8 @@ def planned_clip(run: RunFolder, turn: PlannedTurn, rate_hz: int, *, mend: str) 
     clip = audio.load(place, rate_hz=rate_hz)
     if audio.sha256(clip) != turn.audio:
         raise SetupError(f"{place} no longer holds the audio that the plan names", mend)
+    if not -1 <= turn.last_sample < len(clip.pcm):
+        raise SetupError(f"the plan's last_sample {turn.last_sample} is not in {place}", mend)
     return clip
 
 
