@@ -148,7 +148,7 @@ def _perform(scoring: Scoring, device: str, told: Told, go_on: str) -> int:
     from harness.report.table import Screen
     from harness.score.device import device_of
     from harness.score.engine import Resources
-    from harness.score.screen import bars, print_scores
+    from harness.score.screen import bars, only, print_scores
 
     interrupted = False
     try:
@@ -160,7 +160,7 @@ def _perform(scoring: Scoring, device: str, told: Told, go_on: str) -> int:
     if told == "json":
         click.echo(msgspec.json.encode(scores).decode())
     elif told == "table":
-        print_scores(scores, Screen())
+        print_scores(only(scores, scoring.names), Screen())
     if interrupted:
         click.echo(f"interrupted. {go_on}", err=True)
     click.echo(f"scores: {scoring.place / 'summary.json'}", err=told != "table")

@@ -42,6 +42,10 @@ class Scoring:
         self._chosen = chosen
         self._again = again
 
+    @property
+    def names(self) -> list[str]:
+        return [each.name for each in self._chosen]
+
     def score(self, watcher: Watcher, resources: Resources) -> None:
         """Raises `SetupError` where scores cannot be written, and `KeyboardInterrupt`; what was made is kept."""
         store = ScoreStore(self.place)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import click
+import msgspec
 from rich.console import Console
 from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -17,8 +18,18 @@ from harness.report.footnotes import Footnotes
 from harness.report.wording import DASH, one_line
 from harness.score.summary import Scores
 from harness.score.table import metric
-from harness.score.wording import lines_below, score_rows
+from harness.score.wording import lines_below, told_rows
 from metrics.scoring import Metric, ScoreLine
+
+
+def only(scores: Scores, names: Collection[str]) -> Scores:
+    """Those of these metrics; the others are told to be there."""
+    others = [name for name in scores.metrics if name not in names]
+    if not others:
+        return scores
+    told = f"Scored before: {', '.join(others)}; summary.json has them too"
+    shown = {name: found for name, found in scores.metrics.items() if name in names}
+    return msgspec.structs.replace(scores, metrics=shown, remarks=[*scores.remarks, told])
 
 
 def print_scores(scores: Scores, console: Console) -> None:
@@ -37,7 +48,7 @@ def print_scores(scores: Scores, console: Console) -> None:
 
 
 def _table(scores: Scores, footnotes: Footnotes) -> Table:
-    rows = [row for name in scores.metrics for row in score_rows(scores, name)]
+    rows = [row for name in scores.metrics for row in told_rows(scores, name)]
     with_intervals = any(row.spread != DASH for row in rows)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("score", overflow="fold")

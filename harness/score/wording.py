@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from harness.report.wording import DASH, counts, digits_for, number, plural, reasons, span
-from harness.score.summary import Scores
+from harness.score.summary import MetricScores, Scores
 from metrics.scoring import Aggregate
 
 _NO_UNIT = frozenset({"count", "ratio"})
@@ -32,19 +32,51 @@ class Row:
 def score_rows(scores: Scores, name: str) -> Iterator[Row]:
     """Each figure of a metric, with those of the languages under it."""
     for one in scores.metrics[name].aggregates:
-        digits = digits_for(one.value, one.minimum, one.maximum)
-        has_range = one.minimum is not None and one.maximum is not None
-        yield Row(
-            label=one.language or one.title,
-            unit="" if one.language or one.unit in _NO_UNIT else one.unit,
-            value=number(one.value, digits),
-            spread=span(*one.ci95, digits) if one.ci95 else DASH,
-            range=span(one.minimum or 0.0, one.maximum or 0.0, digits) if has_range else DASH,
-            used=str(one.used),
-            missing=missing(one, scores.unavailable),
-            no_spread=one.no_ci95 if one.value is not None and one.ci95 is None else "",
-            behind=bool(one.language),
-        )
+        yield _row(one, scores.unavailable)
+
+
+def told_rows(scores: Scores, name: str) -> Iterator[Row]:
+    """Those of them that say anything; `empty_lines` has the others."""
+    found = scores.metrics[name]
+    empty = {one.figure for one in found.aggregates if is_empty(one, found)}
+    yield from (_row(one, scores.unavailable) for one in found.aggregates if one.figure not in empty)
+
+
+def _row(one: Aggregate, everywhere: Mapping[str, int]) -> Row:
+    digits = digits_for(one.value, one.minimum, one.maximum)
+    has_range = one.minimum is not None and one.maximum is not None
+    return Row(
+        label=one.language or one.title,
+        unit="" if one.language or one.unit in _NO_UNIT else one.unit,
+        value=number(one.value, digits),
+        spread=span(*one.ci95, digits) if one.ci95 else DASH,
+        range=span(one.minimum or 0.0, one.maximum or 0.0, digits) if has_range else DASH,
+        used=str(one.used),
+        missing=missing(one, everywhere),
+        no_spread=one.no_ci95 if one.value is not None and one.ci95 is None else "",
+        behind=bool(one.language),
+    )
+
+
+def empty_lines(scores: Scores) -> Iterator[str]:
+    """The figures that no sample has, of metrics that have others: what would be a row of dashes, each with its main
+    reason."""
+    told = []
+    for found in scores.metrics.values():
+        told += [f"{one.title} ({_main_reason(one, scores)})" for one in found.aggregates if is_empty(one, found)]
+    if told:
+        yield f"Without a value: {'; '.join(told)}."
+
+
+def is_empty(one: Aggregate, found: MetricScores) -> bool:
+    """Whether it says nothing while other figures of its metric do."""
+    return not one.used and not one.failed and not one.language and any(other.used for other in found.aggregates)
+
+
+def _main_reason(one: Aggregate, scores: Scores) -> str:
+    own = {reason: count for reason, count in one.unavailable.items() if reason not in scores.unavailable}
+    ordered = sorted((own or one.unavailable).items(), key=lambda item: (-item[1], item[0]))
+    return ordered[0][0] if ordered else "no samples"
 
 
 def missing(one: Aggregate, everywhere: Mapping[str, int]) -> str:
@@ -69,6 +101,7 @@ def samples_line(scores: Scores) -> str:
 def lines_below(scores: Scores) -> Iterator[str]:
     """What a reader must know beside the figures."""
     yield samples_line(scores)
+    yield from empty_lines(scores)
     for name, found in scores.metrics.items():
         if found.flags:
             yield f"Remarks of {name}: {counts(found.flags)}."

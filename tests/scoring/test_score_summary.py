@@ -15,7 +15,7 @@ from harness.score import summary as module
 from harness.score import table
 from harness.score.counted import NOT_SCORED
 from harness.score.engine import Chosen, ScoreStore, chosen_with_needs
-from harness.score.screen import print_metrics, print_scores
+from harness.score.screen import only, print_metrics, print_scores
 from harness.score.summary import Scored, Scores, read_scores, schema_text, write_scores
 from metrics.result import Failed, Measured, Unavailable, Value
 from metrics.scoring import Figure, Metric, Option, Sample, Score, ScoreLine
@@ -168,6 +168,36 @@ def test_the_table(tmp_path: Path) -> None:
     assert "1 warm-up dialogue not scored." in below
     assert "Remarks of quality: 1 out-of-domain." in rows
     assert "quality/2: kernel=soxr." in rows
+
+
+def test_a_figure_that_says_nothing_beside_others_is_no_row(tmp_path: Path) -> None:
+    scores = summed_up(tmp_path, FIRST, "quality")
+    (full, *_) = scores.metrics["quality"].aggregates
+    change = {
+        "figure": "other",
+        "title": "Other",
+        "value": None,
+        "used": 0,
+        "failed": 0,
+        "minimum": None,
+        "maximum": None,
+    }
+    other = msgspec.structs.replace(full, **change, unavailable={"not in this language": 2, **full.unavailable})
+    metric = msgspec.structs.replace(scores.metrics["quality"], aggregates=[full, other])
+    text = " ".join(printed(msgspec.structs.replace(scores, metrics={"quality": metric})).split())
+    assert "Other MOS" not in text
+    assert "Without a value: Other (not in this language)." in text
+    alone = msgspec.structs.replace(metric, aggregates=[other])
+    text = " ".join(printed(msgspec.structs.replace(scores, metrics={"quality": alone})).split())
+    assert "Other MOS – – 0¹" in text
+
+
+def test_what_was_scored_before_is_named_and_not_shown(tmp_path: Path) -> None:
+    summed_up(tmp_path, FIRST, "quality")
+    scores = summed_up(tmp_path, [line(ERRORS, 0, Value(12.5))], "errors")
+    text = " ".join(printed(only(scores, ["errors"])).split())
+    assert "WER %" in text and "Quality MOS" not in text
+    assert "Scored before: quality; summary.json has them too." in text
 
 
 def test_nothing_at_all_is_a_table_too(tmp_path: Path) -> None:
