@@ -13,7 +13,6 @@ import torch
 from metrics.result import Value
 from metrics.scoring import Piece, Sample
 from metrics.speech_quality.utmos import metric as metric_module
-from metrics.speech_quality.utmos import scorer as scorer_module
 from metrics.speech_quality.utmos.checkpoint import load
 from metrics.speech_quality.utmos.metric import METRIC, identify
 from metrics.speech_quality.utmos.model import Utmos22Strong, frames_of
@@ -84,10 +83,9 @@ def test_ten_runs_are_identical(utmos: Utmos) -> None:
     assert len({tuple(scores(utmos, *sounds)) for _ in range(10)}) == 1
 
 
-def test_a_long_sound_is_judged_in_even_windows_and_says_so(utmos: Utmos, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scorer_module, "LONGEST_S", 1)
+def test_a_long_sound_is_judged_in_even_windows_and_says_so(utmos: Utmos) -> None:
     sound = wave(3, 1.5)
-    (opinion,) = utmos.listen([sound], [RATE_HZ])
+    (opinion,) = Utmos(utmos._model, longest_s=1).listen([sound], [RATE_HZ])
     halves = scores(utmos, sound[:12_000], sound[12_000:])
     assert opinion.figures["utmos"] == pytest.approx(sum(halves) / 2, abs=TOLERANCE)
     assert opinion.flags == ["windowed: 2 of 0.8 s"]
