@@ -15,4 +15,5 @@ def session(path: Path) -> Any:
     options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS") or 0)
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # other scorers share these cores
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])

@@ -12,6 +12,7 @@ from metrics.scoring import Metric, ScoreLine
 from sessions.errors import SetupError
 
 _MIB = 1 << 20
+_MOST_READERS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Resources:
     """What the engine may use; every default suits the machine that it runs on.
 
     device: that models run on, "cpu", "cuda" or "mps" · decoders: processes that read files, 0: by the cores ·
-    threads: of each scorer, 0: the cores divided · memory_bytes: of decoded sound that waits to be scored ·
+    threads: of each scorer, 0: its share of the cores · memory_bytes: of decoded sound that waits to be scored ·
     worker_python: environment → the python that runs its metrics, before the places where one is looked for ·
     silent_s: how long a worker may be silent over a batch, beside `silent_per_s` for each second of sound in it ·
     load_s: how long a model may take to load · spool: where decoded sound waits, "" for memory where there is room.
@@ -43,13 +44,22 @@ class Resources:
     memory_bytes: int = 256 * _MIB
     worker_python: Mapping[str, str] = field(default_factory=dict)
     silent_s: float = 120.0
-    silent_per_s: float = 20.0
+    silent_per_s: float = 5.0
     load_s: float = 600.0
     spool: str = ""
 
     @property
     def cores(self) -> int:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+    @property
+    def readers(self) -> int:
+        return self.decoders or min(_MOST_READERS, max(1, self.cores // 2))
+
+    def threads_of(self, scorers: int) -> int:
+        """Threads of each of so many scorers: twice its share of the cores, so that none is idle while others wait for
+        sounds or are done. Waiting threads do not spin, so that too many cost little."""
+        return self.threads or max(1, min(self.cores, 2 * self.cores // max(1, scorers)))
 
 
 class Watcher(Protocol):

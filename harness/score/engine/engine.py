@@ -28,7 +28,6 @@ from sessions.errors import DuologueError, MetricUnavailable, MissingExtra, Miss
 
 _UNDER_WAY = 1000
 """Samples at once: enough that sounds of like length meet, few enough for memory."""
-_MOST_DECODERS = 8
 _TICK_S = 0.5
 _READ_BYTES_PER_S = 1_000_000
 
@@ -155,13 +154,11 @@ class _Engine:
         )
 
     def _decoders(self) -> int:
-        wanted = self._resources.decoders or min(_MOST_DECODERS, max(1, self._resources.cores // 2))
-        return wanted if self._listeners else 0
+        return self._resources.readers if self._listeners else 0
 
     async def _prepare(self) -> None:
         """Find out which metrics can be had, and what their scores depend on."""
-        many = sum(bool(each.metric.make) for each in self._chosen)
-        threads = self._resources.threads or max(1, self._resources.cores // max(1, many))
+        threads = self._resources.threads_of(sum(bool(each.metric.make) for each in self._chosen))
         for each in self._chosen:
             environment = each.metric.environment
             try:
