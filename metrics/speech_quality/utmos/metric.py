@@ -27,8 +27,8 @@ METRIC = Metric(
             "MOS",
             "higher",
             "UTMOS22-strong",
-            f"mean over time × 2 + 3, windows of at most {LONGEST_S} s (as-published {LONGEST_AS_PUBLISHED_S} s) by length; "
-            "arXiv:2204.02152, tarepan/SpeechMOS v1.2.0",
+            f"mean over time × 2 + 3, windows of at most {LONGEST_S} s (as-published {LONGEST_AS_PUBLISHED_S} s) by "
+            "length; arXiv:2204.02152, tarepan/SpeechMOS v1.2.0",
         ),
     ),
     make="metrics.speech_quality.utmos.scorer:make",
