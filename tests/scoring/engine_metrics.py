@@ -19,7 +19,7 @@ import numpy as np
 
 from metrics.result import Failed, Unavailable, Value
 from metrics.scoring import Figure, Metric, Option, Options, Piece, Sample, Score, Scorer
-from sessions.errors import MissingExtra
+from sessions.errors import BadFile, MissingExtra
 
 HERE = "tests.scoring.engine_metrics"
 LOG = "LOG_OF_WHAT_WAS_SCORED"
@@ -123,6 +123,11 @@ def not_loading(options: Options) -> Scorer:
     raise RuntimeError("the checkpoint is cut off")
 
 
+def refusing(options: Options) -> Scorer:
+    note("tried to load")
+    raise BadFile("weights.pt", "it is no checkpoint")
+
+
 def dying(options: Options) -> Scorer:
     note("tried to load")
     os.kill(os.getpid(), signal.SIGSEGV)
@@ -145,6 +150,7 @@ def doubtful(options: Options) -> Scorer:
 NOT_INSTALLED = replace(LOUDEST, name="not_installed", identify=f"{HERE}:not_installed")
 NOT_IDENTIFIED = replace(LOUDEST, name="not_identified", identify=f"{HERE}:broken_identity")
 NOT_LOADING = replace(LOUDEST, name="not_loading", make=f"{HERE}:not_loading")
+REFUSING = replace(LOUDEST, name="refusing", make=f"{HERE}:refusing")
 DYING = replace(LOUDEST, name="dying", make=f"{HERE}:dying")
 MISSING_LATER = replace(LOUDEST, name="missing_later", make=f"{HERE}:missing_when_loading")
 DOUBTFUL = replace(LOUDEST, name="doubtful", make=f"{HERE}:doubtful")
@@ -219,7 +225,7 @@ SILENT = replace(LOUDEST, make=f"{HERE}:silent")
 ALL = {
     metric.name: metric
     for metric in (
-        LOUDEST, OWN_RATE, BATCHED, DEAF_TO_TEXT, HUNGRY, NOT_INSTALLED, NOT_IDENTIFIED, NOT_LOADING, DYING,
+        LOUDEST, OWN_RATE, BATCHED, DEAF_TO_TEXT, HUNGRY, NOT_INSTALLED, NOT_IDENTIFIED, NOT_LOADING, REFUSING, DYING,
         MISSING_LATER, DOUBTFUL, ELSEWHERE, TWICE, ABOVE_FIRST,
     )
 }  # fmt: skip

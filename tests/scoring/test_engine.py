@@ -185,6 +185,15 @@ def test_what_is_without_value_passes_that_on(tmp_path: Path) -> None:
     assert not any(line.startswith("twice") for line in log())
 
 
+def test_a_group_that_is_too_large_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.score.engine.deriving.GROUP_LIMIT", 3)
+    score(sounds(tmp_path, [None] * 5, group="all"), ["above_first"], tmp_path / "scores")
+    assert len(values(tmp_path / "scores", "twice")) == 5
+    assert set(values(tmp_path / "scores", "above_first")) == {
+        "unavailable because its group holds more than 3 samples, which is no dialogue"
+    }
+
+
 # ---- metrics that cannot be had ---------------------------------------------------------------------------------
 
 
@@ -196,6 +205,7 @@ def test_what_is_without_value_passes_that_on(tmp_path: Path) -> None:
         ("doubtful", "unavailable because self-check: clean speech scores 1.0", "doubtful is unavailable: self-check"),
         ("not_identified", "error: RuntimeError: no such thing", "not_identified failed"),
         ("not_loading", "error: RuntimeError: the checkpoint is cut off", "not_loading failed"),
+        ("refusing", "error: weights.pt: it is no checkpoint", "refusing failed"),
         ("dying", "error: its worker was killed by signal 11 (SIGSEGV) while it was starting", "dying failed"),
     ],
 )
@@ -206,7 +216,7 @@ def test_a_metric_that_cannot_be_had(tmp_path: Path, metric: str, outcome: str, 
     assert len(figures(tmp_path / "scores", metric, "loudest")) == 3
     assert [said.startswith(remark) for said in memory.remarks] == [True], "told once"
     assert values(tmp_path / "scores", "loudest") == [0.01, 0.02, 0.03], "the others go on"
-    assert log().count("tried to load") == (2 if metric in ("not_loading", "dying") else 0)
+    assert log().count("tried to load") == {"not_loading": 2, "dying": 2, "refusing": 1}.get(metric, 0)
 
 
 def test_once_it_can_be_had_it_is_scored(tmp_path: Path) -> None:

@@ -124,6 +124,8 @@ class Listener:
             match answer:
                 case Refused(why, missing=True):
                     self._give_up(Unavailable(why))
+                case Refused(why, final=True):
+                    self._give_up(Failed(why))
                 case Refused(why):
                     self._failed_to_start(why)
                 case Loaded(check) if check:

@@ -40,10 +40,12 @@ class Identified(msgspec.Struct, frozen=True, tag=True):
 
 
 class Refused(msgspec.Struct, frozen=True, tag=True):
-    """It cannot be had, and why. missing: something is not installed or not there, which is no error."""
+    """It cannot be had, and why. missing: something is not installed or not there, which is no error · final: the
+    same would come of a second try."""
 
     why: str
     missing: bool
+    final: bool
 
 
 class Item(msgspec.Struct, frozen=True):

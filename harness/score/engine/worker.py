@@ -142,7 +142,7 @@ def _complete(score: Score, figures: Sequence[str]) -> Score:
 
 def _refused(error: Exception) -> Refused:
     missing = isinstance(error, MissingExtra | MissingWeights | MetricUnavailable)
-    return Refused(_told(error), missing)
+    return Refused(_told(error), missing, final=isinstance(error, DuologueError))
 
 
 def _told(error: Exception) -> str:
