@@ -57,20 +57,6 @@ class LaneTimes:
             return before.at_ns - samples_to_ns(before.sample - sample, self.rate_hz)
         return before.at_ns + samples_to_ns(sample - before.sample, self.rate_hz)
 
-    def sample_at(self, t_ns: int) -> int:
-        """The last sample that begins at or before `t_ns`; negative before the lane does."""
-        low = high = (t_ns - self.at_ns(0)) * self.rate_hz // NS_PER_S
-        step = 1
-        while self.at_ns(low) > t_ns:
-            low, step = low - step, 2 * step
-        step = 1
-        while self.at_ns(high + 1) <= t_ns:
-            high, step = high + step, 2 * step
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if self.at_ns(middle) <= t_ns else (low, middle - 1)
-        return low
-
     @property
     def drift_ppm(self) -> float | None:
         """How much slower the device's clock is than ours, in millionths; None where that cannot be told."""

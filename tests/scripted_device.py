@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 
 from harness.microphone.device import Ears, Heard, Sounded
 from harness.microphone.queue import PlayQueue
-from sessions.clock import NS_PER_MS, Clock, samples_to_ns
+from sessions.clock import NS_PER_MS, NS_PER_S, Clock, samples_to_ns
 
 Pcm = NDArray[np.int16]
 BLOCK = 480
@@ -42,6 +44,7 @@ class Screen:
     def close(self) -> None: ...
 
 
+@dataclass(slots=True, repr=False)
 class ScriptedDevice:
     """Blocks of 20 ms both ways.
 
@@ -51,23 +54,29 @@ class ScriptedDevice:
     that never come · gone_ms: when the device goes · output_ms: from a block being given to its sound.
     """
 
-    rate_hz = 24_000
-
-    def __init__(self, clock: Clock, says: Sequence[tuple[float, Pcm]], **how: float | Sequence[int]) -> None:
-        self._clock, self._how = clock, {"noise": 0, "echo": 0, "slow_ppm": 0, "waits_ms": 0, "lies_ms": 0} | how
-        self._says = says
-        self._queue = PlayQueue()
-        self._task: asyncio.Task[None] | None = None
-        self.start_ns = 0
-        self.played: list[tuple[int, Pcm]] = []
-        """(when it was heard, block) of all that had sound in it."""
+    clock: Clock
+    says: Sequence[tuple[float, Pcm]]
+    noise: float = 0
+    echo: float = 0
+    slow_ppm: float = 0
+    waits_ms: float = 0
+    lies_ms: float = 0
+    lost: Sequence[int] = ()
+    gone_ms: float = math.inf
+    output_ms: float = 0
+    rate_hz: int = 24_000
+    start_ns: int = 0
+    played: list[tuple[int, Pcm]] = field(default_factory=list)
+    """(when it was heard, block) of all that had sound in it."""
+    _queue: PlayQueue = field(default_factory=PlayQueue)
+    _task: asyncio.Task[None] | None = None
 
     def true_ns(self, ms: float) -> int:
         """When what is said `ms` after the device's start really is at the microphone, by our clock."""
-        return self.start_ns + round(ms * NS_PER_MS * (1 + self._how["slow_ppm"] / 1e6))  # type: ignore[operator]
+        return self.start_ns + round(ms * NS_PER_MS * (1 + self.slow_ppm / 1e6))
 
     def start(self, ears: Ears) -> None:
-        self.start_ns = self._clock.now_ns()
+        self.start_ns = self.clock.now_ns()
         self._task = asyncio.create_task(self._run(ears))
 
     def play(self, reply: str, pcm: Pcm) -> None:
@@ -81,52 +90,52 @@ class ScriptedDevice:
             self._task.cancel()
 
     async def _run(self, ears: Ears) -> None:
-        how, waits_ns = self._how, self._ns("waits_ms")
         dice = np.random.default_rng(7)
         lost_before = False
-        for block in range(1 << 30):
+        for block in itertools.count():
             end_ns = self.true_ns((block + 1) * BLOCK * 1000 / self.rate_hz)
-            await self._clock.sleep_until_ns(end_ns + waits_ns)
-            now_ns = self._clock.now_ns()
+            await self.clock.sleep_until_ns(end_ns + round(self.waits_ms * NS_PER_MS))
+            now_ns = self.clock.now_ns()
             self._sound(ears, now_ns)
-            if block in how.get("lost", ()):  # type: ignore[operator]
-                lost_before = True
-                continue
-            pcm = self._said(block) + dice.standard_normal(BLOCK) * float(how["noise"])  # type: ignore[arg-type]
-            if how["echo"]:
-                pcm += self._echo(end_ns - samples_to_ns(BLOCK, self.rate_hz)) * float(how["echo"])  # type: ignore[arg-type]
-            at_ns = end_ns - samples_to_ns(BLOCK, self.rate_hz) + self._ns("lies_ms")
-            if how.get("gone_ms") and now_ns >= self.true_ns(float(how["gone_ms"])):  # type: ignore[arg-type]
+            if now_ns >= self.start_ns + self.gone_ms * NS_PER_MS:
                 ears.failed("a microphone has stopped")
                 return
-            ears.heard(Heard(np.clip(np.rint(pcm), -32768, 32767).astype(np.int16), at_ns, now_ns, lost_before))
+            if block in self.lost:
+                lost_before = True
+                continue
+            begin_ns = end_ns - samples_to_ns(BLOCK, self.rate_hz)
+            pcm = self._said(block)
+            if self.noise:
+                pcm += dice.standard_normal(BLOCK) * self.noise
+            if self.echo:
+                pcm += self._echo(begin_ns) * self.echo
+            frame = np.clip(np.rint(pcm), -32768, 32767).astype(np.int16)
+            ears.heard(Heard(frame, begin_ns + round(self.lies_ms * NS_PER_MS), now_ns, lost_before))
             lost_before = False
-
-    def _ns(self, name: str) -> int:
-        return round(float(self._how.get(name, 0)) * NS_PER_MS)  # type: ignore[arg-type]
 
     def _said(self, block: int) -> NDArray[np.float64]:
         out = np.zeros(BLOCK)
-        for at_ms, pcm in self._says:
-            first = round(at_ms * self.rate_hz / 1000) - block * BLOCK
-            lo, hi = max(0, first), min(BLOCK, first + len(pcm))
-            if lo < hi:
-                out[lo:hi] += pcm[lo - first : hi - first]
+        for at_ms, pcm in self.says:
+            _add(out, pcm, round(at_ms * self.rate_hz / 1000) - block * BLOCK)
         return out
 
     def _sound(self, ears: Ears, now_ns: int) -> None:
         out = np.zeros(BLOCK, dtype=np.int16)
         pieces = self._queue.take(out)
         if pieces:
-            at_ns = now_ns + self._ns("output_ms")
+            at_ns = now_ns + round(self.output_ms * NS_PER_MS)
             self.played.append((at_ns, out))
             ears.sounded(Sounded(out, at_ns, now_ns, pieces))
 
     def _echo(self, from_ns: int) -> NDArray[np.float64]:
         out = np.zeros(BLOCK)
         for at_ns, pcm in self.played[-12:]:
-            first = round((at_ns + 60 * NS_PER_MS - from_ns) * self.rate_hz / 1e9)
-            lo, hi = max(0, first), min(BLOCK, first + BLOCK)
-            if lo < hi:
-                out[lo:hi] += pcm[lo - first : hi - first]
+            _add(out, pcm, round((at_ns + 60 * NS_PER_MS - from_ns) * self.rate_hz / NS_PER_S))
         return out
+
+
+def _add(out: NDArray[np.float64], pcm: Pcm, first: int) -> None:
+    """pcm (samples,) into out (block,) from its sample `first` on, as far as it lies in it."""
+    lo, hi = max(0, first), min(len(out), first + len(pcm))
+    if lo < hi:
+        out[lo:hi] += pcm[lo - first : hi - first]

@@ -26,7 +26,9 @@ from harness.replay.again import as_performed, as_scripted
 from harness.replay.rescore import rescore
 from harness.report.devices_wording import device_lines
 from harness.report.html.plan_section import command_line
-from harness.results.finish import FinishedRun, finish_run
+from harness.report.summary import Summary
+from harness.results.dialogue_result import DialogueResult
+from harness.results.finish import finish_dialogues, finish_run, summary_of
 from harness.runs.planning import Ask, make_plan
 from harness.runs.run import Access
 from metrics.result import TurnResult, Value
@@ -54,7 +56,8 @@ class Talked:
     device: ScriptedDevice
     screen: Screen
     log: WriteLog
-    finished: FinishedRun
+    dialogues: list[DialogueResult]
+    summary: Summary
 
     @property
     def events(self) -> list[Any]:
@@ -65,7 +68,7 @@ class Talked:
 
     @property
     def turns(self) -> list[TurnResult]:
-        return self.finished.dialogues[0].turns
+        return self.dialogues[0].turns
 
     def ms(self, turn: int, measure: str) -> float:
         found = {**self.turns[turn].measures, **self.turns[turn].turn_taking}[measure]
@@ -111,7 +114,8 @@ def talk(
         return fake
 
     device_used = run_virtual(make)
-    return Talked(run, device_used, screen, log, finish_run(run))
+    dialogues = finish_dialogues(run)
+    return Talked(run, device_used, screen, log, dialogues, summary_of(run, dialogues))
 
 
 def said(duration_ms: float = 700) -> Pcm:
@@ -136,6 +140,7 @@ def test_a_conversation_is_a_run_like_any_other(tmp_path: Path, turn_detection: 
         heard_ns = [entry.t_ns for entry in talked.log.entries if entry.type == "response.output_audio.delta"]
         first_ns = min(t_ns for t_ns in heard_ns if t_ns > end_ns)
         assert talked.ms(index, "first_packet_ms") == (first_ns - started.speech_end_ns) / NS_PER_MS
+    finish_run(talked.run)
     assert not rescore(talked.run).changed
     assert talked.screen.is_ready and [index for index, _ in talked.screen.turns] == [0, 1]
     for index, latency_ms in talked.screen.turns:
@@ -251,7 +256,7 @@ def test_the_agent_in_the_microphone_is_told_once(tmp_path: Path) -> None:
     (echo,) = talked.of(Echo)
     assert 55 * NS_PER_MS <= echo.delay_ns <= 65 * NS_PER_MS
     assert len(talked.screen.warnings) == 1 and "headphones" in talked.screen.warnings[0]
-    assert any("heard the agent" in line for line in device_lines(talked.finished.summary))
+    assert any("heard the agent" in line for line in device_lines(talked.summary))
     place = tmp_path / "quiet"
     place.mkdir()
     assert not talk(place, [(FIRST_MS, clip)], behaviour=str(noisy), noise=40, until_ms=11_000).of(Echo)
@@ -401,5 +406,5 @@ def test_a_conversation_that_is_over_is_not_resumed(tmp_path: Path) -> None:
     plan = talked.run.plan
     assert plan.microphone is not None and plan.microphone.end_after_ms == 800
     assert command_line(plan).startswith("duologue talk ws://memory") and "--mic" in command_line(plan)
-    lines = list(device_lines(talked.finished.summary))
+    lines = list(device_lines(talked.summary))
     assert "'a microphone'" in lines[0] and "loudspeaker" in lines[-1]

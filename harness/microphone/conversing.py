@@ -152,8 +152,8 @@ class Conversing(Dialogue):
 
     def _log_ready(self) -> None:
         """Now where the lane's first sample lies is known as well as it will be."""
-        anchor = self.clock.close(self._link.clock.now_ns())
-        if anchor is not None:
+        self.clock.close(self._link.clock.now_ns())
+        for anchor in self.clock.anchors:
             self._link.log(anchor)
         start_ns = None if self._manual or not self._samples else self.clock.times().at_ns(0)
         self._link.log(Ready(t_ns=self._link.ready_ns, lane_start_ns=start_ns))
@@ -184,9 +184,7 @@ class Conversing(Dialogue):
         if not first:
             self._screen.ready()
         samples = len(heard.pcm)
-        anchor = self.clock.frame(samples, heard.at_ns, heard.handed_ns, lost=heard.lost)
-        if anchor is not None:
-            link.log(anchor)
+        self.clock.frame(samples, heard.at_ns, heard.handed_ns, lost=heard.lost)
         if heard.lost and first:
             link.log(Xrun(t_ns=heard.handed_ns, what="input overflow"))
         self._lane.append(heard.pcm)

@@ -14,6 +14,8 @@ from sessions.events import LaneAt
 from sessions.lane import LaneTimes
 
 _FIRST_NS: Final = 200 * NS_PER_MS
+_FEWEST: Final = 10
+"""Frames of which a median is worth more than going on from the anchor before."""
 
 
 class LaneClock:
@@ -31,23 +33,23 @@ class LaneClock:
         self._starts = True
         self._times: LaneTimes | None = None
 
-    def frame(self, samples: int, at_ns: int, handed_ns: int, *, lost: bool) -> LaneAt | None:
-        """The next frame; a new anchor where it gives one. lost: samples between it and the one before never came."""
+    def frame(self, samples: int, at_ns: int, handed_ns: int, *, lost: bool) -> None:
+        """The next frame. lost: samples between it and the one before never came."""
         if lost and self._samples:
             self.close(handed_ns)
-            self._starts = True
+            self._begin(starts=True)
         self._zeros.append(at_ns - samples_to_ns(self._samples, self._rate_hz))
         self._samples += samples
         self._waited.append(handed_ns - at_ns - samples_to_ns(samples, self._rate_hz))
         gathered_ns = samples_to_ns(self._samples - self._from, self._rate_hz)
-        if gathered_ns < (_FIRST_NS if self._starts else NS_PER_S):
-            return None
-        return self.close(handed_ns)
+        if gathered_ns >= (_FIRST_NS if self._starts else NS_PER_S):
+            self.close(handed_ns)
 
-    def close(self, t_ns: int) -> LaneAt | None:
-        """An anchor from the frames that none holds yet."""
-        if not self._zeros:
-            return None
+    def close(self, t_ns: int) -> None:
+        """No frame will come, or none that goes on from these: an anchor from those that none holds yet, where they are
+        enough, or the only ones since the lane began anew."""
+        if not self._zeros or (not self._starts and len(self._zeros) < _FEWEST):
+            return
         middle = self._from if self._starts else (self._from + self._samples) // 2
         anchor = LaneAt(
             t_ns=t_ns,
@@ -59,10 +61,12 @@ class LaneClock:
         )
         self.anchors.append(anchor)
         self._times = LaneTimes(self.anchors, self._rate_hz)
-        self._from, self._starts = self._samples, False
+        self._begin(starts=False)
+
+    def _begin(self, *, starts: bool) -> None:
+        self._from, self._starts = self._samples, starts
         self._zeros.clear()
         self._waited.clear()
-        return anchor
 
     def times(self) -> LaneTimes:
         """With what is known now. There must have been a frame."""

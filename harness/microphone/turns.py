@@ -84,7 +84,7 @@ def _said(lane: Lane, turn: SpokenTurn, until: int, find_end: FindEnd | None) ->
         speech_end_ns=end_ns,
         method=method,
         turn_kind=kind,
-        onset_sample=utterance.first - turn.first,
+        onset_sample=min(utterance.first - turn.first, last),
         pauses=[one for one in pauses if sum(one) <= last],
         lane_sample=turn.first,
     )
