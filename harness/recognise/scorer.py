@@ -14,7 +14,7 @@ from harness.recognise.loops import loops
 from harness.recognise.speech import pieces, silence, stretches
 from harness.recognise.word_times import in_sound
 from metrics.result import Failed, Measured, Unavailable, Value
-from metrics.scoring import Piece, Score
+from metrics.scoring import FloatPcm, Piece, Score
 from metrics.transcript import WORDS, Transcript, Word, primary
 from sessions.audio import resample, to_float
 from sessions.errors import DuologueError, MetricUnavailable, SetupError
@@ -69,23 +69,33 @@ class Recogniser:
         asked = primary(piece.sample.language) or self._language
         if isinstance(speech, str):
             return self._transcript("", "", asked, no_speech=speech)
-        language, texts, words = asked, [], list[Word]()
-        detected = ""
+        parts = pieces(piece.samples, speech, self._backend.longest_s)
         try:
-            for part in pieces(piece.samples, speech, self._backend.longest_s):
-                samples = piece.samples[part.first : part.stop]
-                one: Heard = self._backend.hear(samples, language)
-                detected = detected or one.language
-                # A sound that is cut is still in one language.
-                language = language or one.language
-                texts.append(one.text)
-                words += in_sound(one.words, samples, part.first / RATE_HZ) if self._gate else one.words
+            heard, language, detected = self._all(piece.samples, parts, asked)
         except SetupError:
             raise
         except DuologueError as error:
             return error
+        words = list[Word]()
+        for part, one in zip(parts, heard, strict=True):
+            samples, after_s = piece.samples[part.first : part.stop], part.first / RATE_HZ
+            words += in_sound(one.words, samples, after_s) if self._gate else one.words
         space = "" if language in _UNSPACED else " "
-        return self._transcript(space.join(text for text in texts if text), detected, asked, words)
+        return self._transcript(space.join(one.text for one in heard if one.text), detected, asked, words)
+
+    def _all(self, samples: FloatPcm, parts: Sequence[Stretch], asked: str) -> tuple[list[Heard], str, str]:
+        """What each part was heard as, the language that it was told, and the one that it takes the sound for.
+
+        The longest part says which language that is: a sound that is cut is in one, and a "hmm" is in any.
+        """
+        longest = max(parts, key=lambda part: part.stop - part.first)
+        first = self._backend.hear(samples[longest.first : longest.stop], asked)
+        language = asked or first.language
+        heard = [
+            first if part is longest else self._backend.hear(samples[part.first : part.stop], language)
+            for part in parts
+        ]
+        return heard, language, first.language
 
     def _transcript(
         self, text: str, language: str, asked: str, words: Sequence[Word] = (), *, no_speech: str = ""

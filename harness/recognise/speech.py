@@ -24,6 +24,7 @@ SHORTEST_S: Final = 0.1
 _PAD: Final = RATE_HZ // 5
 _PAUSE: Final = 2 * RATE_HZ
 """A longer pause parts two pieces: it is never decoded."""
+_SHORT: Final = RATE_HZ * 6 // 10
 _BLOCK: Final = 10 * RATE_HZ
 _QUIET: Final = RATE_HZ // 5
 _SEARCH: Final = 5 * RATE_HZ
@@ -52,7 +53,9 @@ def stretches(samples: FloatPcm, method: str) -> list[Stretch]:
 def pieces(samples: FloatPcm, speech: list[Stretch], longest_s: float | None) -> list[Stretch]:
     """`speech` in pieces of at most `longest_s`, with 200 ms of what lies around each; None: all in one.
 
-    Cut in pauses where there are any, else at the quietest place of a piece's last 5 s.
+    Cut in pauses where there are any, else at the quietest place of a piece's last 5 s. A short sound that stands alone
+    at the beginning is a piece of its own: a recogniser that takes a "hmm" for nothing would stretch the first word of
+    what follows back over it and over the pause.
     """
     if not speech:
         return []
@@ -62,7 +65,8 @@ def pieces(samples: FloatPcm, speech: list[Stretch], longest_s: float | None) ->
     groups: list[Stretch] = []
     for part in _split(samples, speech, longest):
         last = groups[-1] if groups else None
-        if last and part.first - last.stop <= _PAUSE and part.stop - last.first <= longest:
+        alone = len(groups) == 1 and speech[0].stop - speech[0].first <= _SHORT and last == speech[0]
+        if last and not alone and part.first - last.stop <= _PAUSE and part.stop - last.first <= longest:
             groups[-1] = Stretch(last.first, part.stop)
         else:
             groups.append(part)

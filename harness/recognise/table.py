@@ -10,6 +10,9 @@ from sessions.tables import load
 
 BACKENDS: Final[dict[str, str]] = {
     "faster-whisper": "harness.recognise.faster_whisper:KIND",
+    "openai-whisper": "harness.recognise.openai_whisper:KIND",
+    "transformers": "harness.recognise.transformers_whisper:KIND",
+    "uro-bench": "harness.recognise.transformers_whisper:PUBLISHED_KIND",
     "endpoint": "harness.recognise.endpoint:KIND",
 }
 DEFAULT: Final = "faster-whisper:whisper-base"

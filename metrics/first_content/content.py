@@ -6,7 +6,7 @@ import functools
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from metrics.first_content.fillers import UNSPACED, Fillers
@@ -14,18 +14,25 @@ from metrics.transcript import Word
 
 _OPENING_UNITS: Final = 16
 """An opening whose clause runs on for longer has no mark that ends it: it fills as far as its own words go."""
+PAUSE_S: Final = 0.2
+"""Between two words it parts them as a punctuation mark does, which recognisers set by words more than by the voice."""
+_CLOSE_S: Final = 1e-6
+_UNCLEAR: Final = 0.3
+"""A recogniser that must write a hum as words gives them 0.1 to 0.29; short real words get 0.36 to 0.8, rarely less."""
+_UNCLEAR_S, _UNCLEAR_WORDS = 0.6, 3
 _LONG_RUN: Final = re.compile(r"(.)\1{2,}")
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What is compared: a word, or a character where nobody writes spaces. text: folded · marked: a punctuation mark
-    follows · word: the index of its word · part: how far into that word it begins, 0 to 1."""
+    """What is compared: a word, or a character where nobody writes spaces. text: folded · word: the index of its word ·
+    part: how far into that word it begins, 0 to 1 · marked: a punctuation mark or a pause follows · paused: a pause."""
 
     text: str
-    marked: bool
     word: int
     part: float = 0.0
+    marked: bool = False
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +48,9 @@ class Content:
 def first_content(words: Sequence[Word], fillers: Fillers, language: str) -> Content | None:
     """The first content of `words`, each with times; None where all are fillers."""
     units = _units(words, language in UNSPACED)
-    at = _filled(units, fillers, language in UNSPACED)
+    unclear = _unclear(words)
+    at = next((index for index, unit in enumerate(units) if unit.word >= unclear), len(units))
+    at += _filled(units[at:], fillers, language in UNSPACED)
     if at == len(units):
         return None
     unit = units[at]
@@ -50,6 +59,18 @@ def first_content(words: Sequence[Word], fillers: Fillers, language: str) -> Con
     space = "" if language in UNSPACED else " "
     before = space.join(word.text for word in words[: unit.word])
     return Content(word.start_s + unit.part * (word.end_s - word.start_s), word.text, before)
+
+
+def _unclear(words: Sequence[Word]) -> int:
+    """How many words at the beginning are a short sound by itself that the recogniser itself doubts."""
+    for count in range(1, min(_UNCLEAR_WORDS + 1, len(words))):
+        if _pause_after(words, count - 1):
+            start_s, end_s = words[0].start_s, words[count - 1].end_s
+            sure = [word.probability for word in words[:count] if word.probability is not None]
+            if start_s is None or end_s is None or end_s - start_s > _UNCLEAR_S or len(sure) < count:
+                return 0
+            return count if sum(sure) / count < _UNCLEAR else 0
+    return 0
 
 
 def _filled(units: Sequence[Unit], fillers: Fillers, by_characters: bool) -> int:
@@ -68,6 +89,7 @@ def _filled(units: Sequence[Unit], fillers: Fillers, by_characters: bool) -> int
 class _Entry:
     units: tuple[str, ...]
     needs_mark: bool = False
+    needs_pause: bool = False
     opens: bool = False
 
 
@@ -79,6 +101,7 @@ def _table(fillers: Fillers, by_characters: bool) -> tuple[_Entry, ...]:
     return (
         *(_Entry(split(text)) for text in (*fillers.sounds, *fillers.phrases)),
         *(_Entry(split(text), needs_mark=True) for text in fillers.marked),
+        *(_Entry(split(text), needs_pause=True) for text in fillers.misheard),
         *(_Entry(split(text), opens=True) for text in fillers.openings),
     )
 
@@ -90,8 +113,8 @@ def _taken(units: Sequence[Unit], at: int, entry: _Entry) -> int:
     if tuple(unit.text for unit in stretch) != entry.units:
         return 0
     last = at + size == len(units)
-    if entry.needs_mark:
-        return size if stretch[-1].marked or last else 0
+    if (entry.needs_mark and not (stretch[-1].marked or last)) or (entry.needs_pause and not stretch[-1].paused):
+        return 0
     if entry.opens:
         for more in range(size, min(_OPENING_UNITS, len(units) - at) + 1):
             if units[at + more - 1].marked:
@@ -105,23 +128,32 @@ def _units(words: Sequence[Word], by_characters: bool) -> list[Unit]:
         letters = _folded(word.text)
         if not letters:
             if units:  # a mark that stands alone
-                units[-1] = Unit(units[-1].text, True, units[-1].word, units[-1].part)
+                units[-1] = replace(units[-1], marked=True)
             continue
-        ends = not word.text.rstrip()[-1].isalnum()
         if by_characters:
             units += _characters(word.text, index)
         else:
-            units.append(Unit(_LONG_RUN.sub(r"\1\1", letters), ends, index))
+            ends = not word.text.rstrip()[-1].isalnum()
+            units.append(Unit(_LONG_RUN.sub(r"\1\1", letters), index, marked=ends))
+        if _pause_after(words, index):
+            units[-1] = replace(units[-1], marked=True, paused=True)
     return units
+
+
+def _pause_after(words: Sequence[Word], index: int) -> bool:
+    if index + 1 == len(words):
+        return False
+    ends_s, begins_s = words[index].end_s, words[index + 1].start_s
+    return ends_s is not None and begins_s is not None and begins_s - ends_s >= PAUSE_S - _CLOSE_S
 
 
 def _characters(text: str, index: int) -> list[Unit]:
     units: list[Unit] = []
     for place, character in enumerate(text):
         if folded := _folded(character):
-            units.append(Unit(folded, False, index, place / len(text)))
+            units.append(Unit(folded, index, place / len(text)))
         elif units and not character.isspace():
-            units[-1] = Unit(units[-1].text, True, index, units[-1].part)
+            units[-1] = replace(units[-1], marked=True)
     return units
 
 

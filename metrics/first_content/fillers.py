@@ -15,15 +15,17 @@ class Fillers:
     """The list of one language. Written in lower case; punctuation, apostrophes and hyphens do not matter.
 
     name: with its version · sounds: one word each; letters in a row count twice at most ("hmmmm" is "hmm") · phrases:
-    fillers wherever they stand · marked: only where a punctuation mark follows, since the same words may begin a
-    sentence of substance ("so far", "right now", "这个问题") · openings: what is said after them up to the next mark
-    belongs to them ("let me check that for you,").
+    fillers wherever they stand · marked: only where a punctuation mark or a pause follows, since the same words may
+    begin a sentence of substance ("so far", "right now", "这个问题") · misheard: what recognisers write for a hum, only
+    where a pause follows · openings: what is said after them up to the next mark belongs to them ("let me check that
+    for you,").
     """
 
     name: str
     sounds: tuple[str, ...] = ()
     phrases: tuple[str, ...] = ()
     marked: tuple[str, ...] = ()
+    misheard: tuple[str, ...] = ()
     openings: tuple[str, ...] = ()
 
 
@@ -35,7 +37,7 @@ _EN: Final = Fillers(
     "fillers-en/1",
     sounds=(
         *("um", "umm", "uhm", "uh", "uhh", "er", "err", "erm", "hm", "hmm", "mm", "mmm", "mhm", "mmhm", "mmhmm"),
-        *("uhhuh", "huh", "ah", "ahh", "aha", "oh", "ohh", "ooh", "eh"),
+        *("uhhuh", "uhuh", "huh", "ah", "ahh", "aha", "oh", "ohh", "ooh", "eh"),
     ),
     phrases=(
         *("one moment", "one moment please", "one second", "one second please", "one sec", "just one moment"),
@@ -57,6 +59,7 @@ _EN: Final = Fillers(
         *("got it", "good question", "great question", "that's a good question", "that's a great question"),
         *("thanks for asking", "thank you for asking", "basically", "actually", "anyway"),
     ),
+    misheard=("him", "whom", "hum", "hem", "ham", "mom", "m", "em", "her", "moment"),
     openings=(
         *(
             "let me see",

@@ -103,6 +103,34 @@ def test_other_languages(language: str, text: str, first: str) -> None:
     assert found.word == first
 
 
+@pytest.mark.parametrize(
+    ("filler", "pause_s", "first"),
+    [("So", 0.2, "it"), ("So", 0.19, "So"), ("Him?", 0.2, "it"), ("Him?", 0.1, "Him?"), ("Yes", 0.5, "Yes")],
+)
+def test_a_pause_parts_as_a_mark_does(filler: str, pause_s: float, first: str) -> None:
+    spoken = [Word(filler, 1.0, 1.5), Word("it", 1.5 + pause_s, 1.9), Word("is", 1.9, 2.0)]
+    found = first_content(spoken, LISTS["en"], "en")
+    assert found is not None
+    assert found.word == first
+
+
+@pytest.mark.parametrize(
+    ("doubt", "end_s", "pause_s", "first"),
+    [
+        (0.2, 1.3, 0.5, "It"),
+        (0.4, 1.3, 0.5, "I'm"),
+        (0.2, 1.7, 0.5, "I'm"),
+        (0.2, 1.3, 0.1, "I'm"),
+        (None, 1.3, 0.5, "I'm"),
+    ],
+)
+def test_a_short_sound_that_nobody_understood(doubt: float | None, end_s: float, pause_s: float, first: str) -> None:
+    heard = [Word("I'm", 1.0, 1.1, doubt), Word("sorry.", 1.1, end_s, doubt), Word("It", end_s + pause_s, 2.5, 0.1)]
+    found = first_content(heard, LISTS["en"], "en")
+    assert found is not None
+    assert found.word == first
+
+
 def test_a_filler_that_is_one_word_with_the_content() -> None:
     found = first_content([Word("嗯今天", 1.0, 1.6), Word("好", 1.6, 1.8)], LISTS["zh"], "zh")
     assert found is not None
@@ -239,6 +267,7 @@ class TestSpoken:
         "before",
         [
             (),
+            ("Hmm.", 500),
             ("Let me see.", 800),
             ("Okay, one moment please.", 400),
             ("Um, let me check that for you.", 1200),

@@ -151,7 +151,7 @@ class TestAnswers:
             asr.score([piece(tone(500))])
 
     def test_a_long_sound_comes_in_pieces_and_is_put_together(self) -> None:
-        long = join(*([tone(9000), quiet(500)] * 4))
+        long = join(*([tone(9000), quiet(500)] * 3))
         words = (Word("oh", 0.3, 0.8),)
         asr, backend = recogniser(Heard("one two", "en", words), Heard("three", "en", words))
         kept = msgspec.convert(the_one(asr.score([piece(long, "")])).details, Transcript)
@@ -162,6 +162,13 @@ class TestAnswers:
         first, second = kept.words
         assert first.start_s == pytest.approx(0.3, abs=0.01)
         assert second.start_s is not None and second.start_s > 18.0
+
+    def test_the_longest_piece_says_which_language_it_is(self) -> None:
+        asr, backend = recogniser(Heard("salut à tous", "fr"), Heard("hm", "cy"))
+        sound = join(tone(300), quiet(500), tone(1500))
+        kept = msgspec.convert(the_one(asr.score([piece(sound, "")])).details, Transcript)
+        assert (kept.text, kept.language) == ("hm salut à tous", "fr")
+        assert [language for _, language in backend.asked] == ["", "fr"]
 
     def test_pieces_of_chinese_join_without_a_space(self) -> None:
         asr, _ = recogniser(Heard("今天天气"), Heard("很好"))
@@ -207,6 +214,13 @@ class TestPieces:
         first, second = pieces(samples, [Stretch(0, len(samples))], 28.0)
         assert first.stop == second.first == pytest.approx(25.1 * RATE_HZ, abs=2)
         assert (first.first, second.stop) == (0, len(samples))
+
+    def test_a_short_sound_at_the_beginning_is_heard_by_itself(self) -> None:
+        samples = join(tone(300), quiet(400), tone(1000), quiet(400), tone(300))
+        found = pieces(samples, stretches(samples, "energy-1"), 28.0)
+        assert [one.first / RATE_HZ for one in found] == [0.0, pytest.approx(0.5, abs=0.02)]
+        samples = join(tone(700), quiet(400), tone(1000))
+        assert len(pieces(samples, stretches(samples, "energy-1"), 28.0)) == 1
 
     def test_none_is_longer_than_asked_for_and_all_speech_is_in_one(self) -> None:
         dice = np.random.RandomState(3)
