@@ -21,7 +21,7 @@ from servers.engines import runtime
 from sessions.errors import JudgeError, MetricUnavailable, MissingWeights, SetupError
 
 SETTINGS: Final = "greedy-1: 1 beam, no sampling, no earlier text, timestamp tokens, windows of at most 28 s"
-PUBLISHED: Final = "uro-bench-1: pipeline with the defaults of transformers 4.44, no language given, no chunks, no timestamps, silence too"
+PUBLISHED: Final = "uro-bench-1: pipeline with transformers 4.44's defaults, no language, no chunks, no timestamps"
 _PUBLISHED_DEFAULTS: Final = {"num_beams": 1, "max_new_tokens": 444}
 """Those of the transformers that it was published with; later pipelines search with 5 beams and stop at 256 tokens."""
 PUBLISHED_MODEL: Final = "openai/whisper-large-v3"
