@@ -61,7 +61,8 @@ class EmbeddingScorer:
         return ""
 
     def score(self, pieces: Sequence[Piece]) -> Sequence[Score]:
-        """details: `embedding` (256 floats), and where a reference is named `reference` or why there is none."""
+        """details: `embedding` (256 floats), and where a reference is named `reference` with its seconds of speech,
+        or why there is none."""
         speech = [speech_of(piece.samples) for piece in pieces]
         enough = [index for index, own in enumerate(speech) if len(own) >= LEAST_SPEECH_S * RATE_HZ]
         embedded = self._encoder.embed([speech[index] for index in enough]) if enough else []
@@ -86,7 +87,8 @@ class EmbeddingScorer:
         speech = speech_of(resample(source.samples, source.rate_hz, RATE_HZ))
         if len(speech) < LEAST_SPEECH_S * RATE_HZ:
             return {"no_reference": f"less than 1 s of speech in {path}"}
-        return {"reference": _listed(self._encoder.embed([speech])[0])}
+        embedding = self._encoder.embed([speech])[0]
+        return {"reference": _listed(embedding), "reference_s": round(len(speech) / RATE_HZ, 3)}
 
 
 def _listed(embedding: Embedding) -> list[float]:

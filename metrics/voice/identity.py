@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from metrics.result import Failed, Measured, Unavailable, Value
 from metrics.scoring import Figure, Metric, Options, Sample, Score
-from metrics.voice.calibration import TO_OTHERS, TO_REFERENCE, WRONG_BELOW
+from metrics.voice.calibration import Line, line_for
 
 DRIFT_TURNS = 4
 """Fewer turns have no trend."""
@@ -29,7 +29,7 @@ METRIC = Metric(
         Figure("to_others", "", "higher", "Voice as in the other turns", f"{_FORMULA}, with the mean of the others"),
         Figure("to_reference", "", "higher", "Voice as in the reference", f"{_FORMULA}, with reference_audio"),
         Figure("drift", "per turn", "none", "Drift of the voice", "slope of to_first over the turns after the first"),
-        Figure("wrong_voice", "%", "lower", "Wrong voice", f"turns whose likeness is below {WRONG_BELOW}"),
+        Figure("wrong_voice", "%", "lower", "Wrong voice", "turns whose likeness is below the line (0.70 to 0.80)"),
     ),
     derive="metrics.voice.identity:derive",
     needs=("voice_embedding",),
@@ -43,11 +43,13 @@ Vector = NDArray[np.float64]
 
 @dataclass(slots=True)
 class _Turn:
-    """why: where there is no embedding, the reason; error where that failed."""
+    """seconds, reference_s: of speech · why: where there is no embedding, the reason; error where that failed."""
 
     sample: Sample
+    seconds: float = 0.0
     own: Vector | None = None
     reference: Vector | None = None
+    reference_s: float = 0.0
     no_reference: str = "no reference voice is named"
     why: Measured = field(default_factory=lambda: Unavailable("no embedding"))
 
@@ -67,7 +69,10 @@ def _turn(sample: Sample, score: Score) -> _Turn:
         turn.why = next(iter(score.figures.values()))
         return turn
     turn.own = _unit(np.asarray(score.details["embedding"], dtype=np.float64))
+    voiced = score.figures["voiced"]
+    turn.seconds = voiced.value if isinstance(voiced, Value) else 0.0
     if "reference" in score.details:
+        turn.reference_s = float(score.details.get("reference_s", 0.0))
         turn.reference = _unit(np.asarray(score.details["reference"], dtype=np.float64))
     turn.no_reference = score.details.get("no_reference", turn.no_reference)
     return turn
@@ -84,14 +89,15 @@ def _score(turn: _Turn, turns: list[_Turn], first: _Turn | None, trend: Measured
         else Value(float(turn.own @ turn.reference)),
         "drift": trend or Unavailable("told once, at the last turn of the dialogue"),
     }
-    compared = next(
-        ((name, one) for name in ("to_reference", "to_others") if isinstance(one := figures[name], Value)), None
-    )
-    if compared is None:
-        return Score({**figures, "wrong_voice": Unavailable("neither a reference nor other turns to compare with")})
-    wrong = compared[1].value < WRONG_BELOW
-    flags = [_wrong(compared[0], compared[1].value)] if wrong else []
-    return Score({**figures, "wrong_voice": Value(100.0 if wrong else 0.0)}, flags)
+    others = [other.seconds for other in turns if other is not turn and other.own is not None]
+    compared = (("to_reference", 1, turn.reference_s), ("to_others", len(others), sum(others) / max(len(others), 1)))
+    for name, number, seconds in compared:
+        if isinstance(likeness := figures[name], Value):
+            line = line_for(number, min(turn.seconds, seconds))
+            wrong = likeness.value < line.below
+            flags = [_wrong(name, likeness.value, line)] if wrong else []
+            return Score({**figures, "wrong_voice": Value(100.0 if wrong else 0.0)}, flags)
+    return Score({**figures, "wrong_voice": Unavailable("neither a reference nor other turns to compare with")})
 
 
 def _passed_on(why: Measured) -> Measured:
@@ -130,13 +136,11 @@ def _drift(turns: list[_Turn], first: _Turn | None) -> Measured:
     return Value(float(centred @ (likeness - likeness.mean()) / (centred @ centred)))
 
 
-def _wrong(compared_with: str, likeness: float) -> str:
-    by_reference = compared_with == "to_reference"
-    errors = TO_REFERENCE if by_reference else TO_OTHERS
+def _wrong(compared_with: str, likeness: float, line: Line) -> str:
+    with_whom = "the reference" if compared_with == "to_reference" else "the other turns"
     return (
-        f"wrong-voice: {likeness:.2f} to {'the reference' if by_reference else 'the other turns'}, "
-        f"below {WRONG_BELOW:.2f} (of turns in the same voice {errors.same_below} % are, "
-        f"of those in another {errors.other_above} % are not)"
+        f"wrong-voice: {likeness:.2f} to {with_whom}, below {line.below:.2f} (of turns in the same voice "
+        f"{line.same_below} % are, of those in another {line.other_above} % are not)"
     )
 
 

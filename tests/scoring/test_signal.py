@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from harness.score.table import metric
 from metrics.result import Measured, Unavailable, Value
 from metrics.scoring import FloatPcm, Piece, Sample, Score
-from metrics.speech_quality.signal import prediction
+from metrics.speech_quality.signal import levels, prediction
 from metrics.speech_quality.signal.levels import loudness_lufs
 from metrics.speech_quality.signal.metric import METRIC, make
 from metrics.speech_quality.signal.scorer import facts
@@ -263,8 +264,19 @@ def test_the_length_of_chunks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -
     np.testing.assert_allclose(click(), whole, rtol=1e-6, atol=1e-9)
 
 
+def test_runs_are_found_across_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    mask = np.random.default_rng(3).random(2000) < 0.8
+    mask[300:420] = True
+    whole = levels.runs_where(mask.astype(np.float32), lambda part: part > 0, 5)
+    text = "".join("x" if one else " " for one in mask)
+    assert whole == [(run.start(), len(run[0])) for run in re.finditer("x{5,}", text)]
+    for chunk in (1, 7, 100, 1000):
+        monkeypatch.setattr(levels, "_RUN_CHUNK", chunk)
+        assert levels.runs_where(mask.astype(np.float32), lambda part: part > 0, 5) == whole
+
+
 def test_levels_of_blocks_do_not_depend_on_the_length_of_a_sound() -> None:
     pcm = np.random.default_rng(0).integers(-3000, 3000, 8000 * 130).astype(np.int16)
-    levels = block_levels_dbfs(pcm, 8000)
-    assert len(levels) == 130 * 200
-    np.testing.assert_array_equal(levels[100 * 200 :], block_levels_dbfs(pcm[100 * 8000 :], 8000))
+    blocks = block_levels_dbfs(pcm, 8000)
+    assert len(blocks) == 130 * 200
+    np.testing.assert_array_equal(blocks[100 * 200 :], block_levels_dbfs(pcm[100 * 8000 :], 8000))

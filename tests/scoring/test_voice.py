@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from harness.score.table import metric
 from metrics.result import Failed, Measured, Unavailable, Value
 from metrics.scoring import FloatPcm, Piece, Sample, Score
-from metrics.voice.calibration import WRONG_BELOW
+from metrics.voice.calibration import line_for
 from metrics.voice.embedding import METRIC as EMBEDDING
 from metrics.voice.embedding import WEIGHTS, EmbeddingScorer, make
 from metrics.voice.identity import METRIC as VOICE
@@ -108,6 +108,14 @@ def test_a_wrong_voice_is_flagged_with_the_error_of_the_flag() -> None:
     assert scores[2].flags[0].startswith("wrong-voice: 0.21 to the other turns, below ")
     assert "% are not" in scores[2].flags[0]
     assert scores[0].flags == []
+
+
+def test_the_line_is_higher_where_there_is_more_to_compare_with() -> None:
+    assert [line_for(turns, 1.0).below for turns in (1, 2, 3, 4, 40)] == [0.70, 0.75, 0.75, 0.80, 0.80]
+    assert [line_for(turns, 2.2).below for turns in (1, 2, 3, 4, 40)] == [0.75, 0.80, 0.80, 0.80, 0.80]
+    # 0.73 to one other turn of 2 s is the same voice, to two others it is not.
+    assert [value(score.figures["wrong_voice"]) for score in dialogue(turn(0), turn(43))] == [0, 0]
+    assert [value(score.figures["wrong_voice"]) for score in dialogue(turn(0), turn(43), turn(0))] == [0, 100, 0]
 
 
 def test_the_reference_decides_where_there_is_one() -> None:
@@ -211,9 +219,9 @@ def test_another_voice_in_a_dialogue_is_found(scorer: EmbeddingScorer, tmp_path:
     pieces = [Piece(sample, sound, RATE_HZ) for sample, sound in zip(samples, turns, strict=True)]
     scores = derive(samples, [{"voice_embedding": score} for score in scorer.score(pieces)], {})
     assert [value(score.figures["wrong_voice"]) for score in scores] == [100, 0, 100, 0, 0]
-    assert value(scores[0].figures["to_reference"]) < 0.65 < WRONG_BELOW
+    assert value(scores[0].figures["to_reference"]) < 0.65
     assert value(scores[2].figures["to_others"]) < 0.65
-    assert value(scores[0].figures["to_others"]) > WRONG_BELOW
+    assert value(scores[0].figures["to_others"]) > line_for(4, 3).below
     assert isinstance(scores[4].figures["drift"], Value)
 
 

@@ -11,6 +11,8 @@ from metrics.gate import THRESHOLD_DBFS, audible_runs, block_levels_dbfs
 from metrics.scoring import FloatPcm
 from sessions.audio import to_pcm16
 
+_CHUNK = 1 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class Audible:
@@ -40,7 +42,9 @@ class Audible:
 
 def audible(samples: FloatPcm, rate_hz: int) -> Audible:
     """samples: float32 (n,) mono at rate_hz."""
-    pcm = to_pcm16(samples)
+    pcm = np.empty(len(samples), dtype=np.int16)
+    for at in range(0, len(samples), _CHUNK):  # an hour of floats is not held twice
+        pcm[at : at + _CHUNK] = to_pcm16(samples[at : at + _CHUNK])
     levels = block_levels_dbfs(pcm, rate_hz)
     loud = levels[levels >= THRESHOLD_DBFS]
     level = math.sqrt(float(np.mean(10 ** (loud / 10)))) if len(loud) else 0.0

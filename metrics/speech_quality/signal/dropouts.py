@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrics.scoring import FloatPcm
-from metrics.speech_quality.signal.levels import runs
+from metrics.speech_quality.signal.levels import runs_where
 
 SILENT = 0.0005
 """−66 dBFS. No sample of a hole is larger."""
@@ -27,9 +27,8 @@ def dropouts(samples: FloatPcm, rate_hz: int, level: float) -> list[tuple[int, i
     """(first sample, samples) of each hole. level: root mean square of the speech."""
     edge = max(1, round(EDGE_S * rate_hz))
     needed = level * 10 ** (-BELOW_SPEECH_DB / 20)
-    quiet = (samples <= SILENT) & (samples >= -SILENT)
     found = []
-    for start, length in runs(quiet, math.ceil(SHORTEST_S * rate_hz)):
+    for start, length in runs_where(samples, lambda part: np.abs(part) <= SILENT, math.ceil(SHORTEST_S * rate_hz)):
         stop = start + length
         if length > LONGEST_S * rate_hz or start < edge or stop + edge > len(samples):
             continue

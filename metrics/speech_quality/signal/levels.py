@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-import itertools
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,7 @@ _LUFS_STEP_S = 0.1
 _ABSOLUTE_GATE_LUFS = -70.0
 _RELATIVE_GATE_LU = -10.0
 _CHUNK_S = 60
+_RUN_CHUNK = 1 << 20
 _LEAD_S = 1
 """For the filters to settle, where a chunk is not the first."""
 
@@ -37,20 +38,31 @@ class Clipping:
 
 def clipping(samples: FloatPcm) -> Clipping:
     """Runs of at least `CLIPPED_SAMPLES` samples at full scale, and the share of all samples that lie in them."""
-    high, low = samples >= FULL_SCALE, samples <= -FULL_SCALE
-    found = sorted((*runs(high, CLIPPED_SAMPLES), *runs(low, CLIPPED_SAMPLES)))
+    high = runs_where(samples, lambda part: part >= FULL_SCALE, CLIPPED_SAMPLES)
+    low = runs_where(samples, lambda part: part <= -FULL_SCALE, CLIPPED_SAMPLES)
+    found = sorted((*high, *low))
     return Clipping(tuple(found), sum(length for _, length in found) / len(samples))
 
 
-def runs(mask: NDArray[np.bool_], least: int) -> list[tuple[int, int]]:
-    """(first, length) of each run of True of at least that length."""
-    changes = np.flatnonzero(mask[1:] != mask[:-1]) + 1
-    edges = np.concatenate(([0], changes, [len(mask)]))
-    return [
-        (start, stop - start)
-        for start, stop in itertools.pairwise(edges.tolist())
-        if stop - start >= least and mask[start]
-    ]
+def runs_where(samples: FloatPcm, holds: Callable[[FloatPcm], NDArray[np.bool_]], least: int) -> list[tuple[int, int]]:
+    """(first, length) of each run of at least so many samples for which something holds; a stretch at a time."""
+    found: list[tuple[int, int]] = []
+    begun: int | None = None
+    for at in range(0, len(samples), _RUN_CHUNK):
+        mask = holds(samples[at : at + _RUN_CHUNK])
+        steps = np.diff(np.concatenate(([False], mask, [False])).astype(np.int8))
+        starts, stops = at + np.flatnonzero(steps == 1), at + np.flatnonzero(steps == -1)
+        if begun is not None and mask[0]:
+            starts[0] = begun
+        elif begun is not None and at - begun >= least:
+            found.append((begun, at - begun))
+        begun = None
+        if mask[-1] and at + len(mask) < len(samples):
+            begun = int(starts[-1])
+            starts, stops = starts[:-1], stops[:-1]
+        long = stops - starts >= least
+        found += zip(starts[long].tolist(), (stops - starts)[long].tolist(), strict=True)
+    return found
 
 
 def peak_dbfs(samples: FloatPcm) -> Measured:
