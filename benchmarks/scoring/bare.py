@@ -15,13 +15,14 @@ from benchmarks.scoring.ours import samples_of
 from metrics.result import Measured, Value
 from metrics.scoring import FloatPcm
 from sessions.audio import read, resample
-from sessions.clock import MonotonicClock
+from sessions.clock import NS_PER_S, MonotonicClock, process_cpu_ns
 
 
 class Report(msgspec.Struct):
-    """seconds: of the passes, after one that was not timed · figures: by sample, by figure."""
+    """seconds, cpu_s: of the passes, after one that was not timed · figures: by sample, by figure."""
 
     seconds: float
+    cpu_s: float
     figures: dict[str, dict[str, float]]
 
 
@@ -43,12 +44,12 @@ def main() -> None:
     sounds.sort(key=lambda sound: len(sound[1]))  # the least padding that there can be
     batches = [sounds[at : at + size] for at in range(0, len(sounds), size)]
     listener.listen([pcm for _, pcm in batches[0]], [rate_hz] * len(batches[0]))
-    began_ns = clock.now_ns()
+    began_ns, cpu_ns = clock.now_ns(), process_cpu_ns()
     opinions = [listener.listen([pcm for _, pcm in batch], [rate_hz] * len(batch)) for batch in batches]
-    seconds = (clock.now_ns() - began_ns) / 1e9
+    seconds, cpu_s = (clock.now_ns() - began_ns) / NS_PER_S, (process_cpu_ns() - cpu_ns) / NS_PER_S
     heard = [opinion for batch in opinions for opinion in batch]
     figures = {name: dict(opinion.figures) for (name, _), opinion in zip(sounds, heard, strict=True)}
-    sys.stdout.buffer.write(msgspec.json.encode(Report(seconds, figures)) + b"\n")
+    sys.stdout.buffer.write(msgspec.json.encode(Report(seconds, cpu_s, figures)) + b"\n")
 
 
 def differences(bare: dict[str, dict[str, float]], ours: dict[str, dict[str, Measured]]) -> float:
