@@ -29,6 +29,9 @@ class LaneTimes:
         waited_ns = sorted(anchor.waited_ns for anchor in anchors)[len(anchors) // 10]
         self.early_ns = max(0, -waited_ns)
         """How much earlier than its stamps say all of it was."""
+        disagree_ns = max(anchor.spread_ns for anchor in anchors)
+        self.unsure_ns = disagree_ns + max(0, -min(anchor.waited_ns for anchor in anchors) - self.early_ns)
+        """How far a single stamp may lie from where the lane has it, by the log's own word."""
         self.rate_hz = rate_hz
 
     @classmethod

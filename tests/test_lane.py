@@ -47,6 +47,7 @@ def test_a_lane_that_was_heard_before_it_was_there_was_earlier() -> None:
     assert (times.at_ns(0), times.early_ns) == (2 * NS_PER_MS, 3 * NS_PER_MS)
     late = [anchor(24_000 * n, n * NS_PER_S, waited_ns=-(40 if n == 7 else 1) * NS_PER_MS) for n in range(20)]
     assert LaneTimes(late, RATE_HZ).early_ns == NS_PER_MS  # one second in twenty is an accident
+    assert LaneTimes(late, RATE_HZ).unsure_ns == 39 * NS_PER_MS  # and admitted
 
 
 def test_stamps_that_jitter_come_to_anchors_that_do_not() -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 import soundfile
@@ -33,9 +34,10 @@ from harness.runs.planning import Ask, make_plan
 from harness.runs.run import Access
 from metrics.result import TurnResult, Value
 from servers.write_log import WriteLog
+from sessions import audio
 from sessions.clock import NS_PER_MS, NS_PER_S, MonotonicClock, TimerWheel
 from sessions.errors import SetupError
-from sessions.events import Echo, Flushed, GaveUp, Played, Ready, Sent, TurnStarted, Xrun, read_log
+from sessions.events import Echo, Flushed, GaveUp, Played, Ready, Sent, TurnStarted, Xrun, encode_log, read_log
 from sessions.runs import MicrophoneUse, RunFolder
 from sessions.scripts import load_script
 from sessions.secrets import Secrets
@@ -238,6 +240,31 @@ def test_lost_samples_are_told_and_do_not_move_what_follows(tmp_path: Path) -> N
     for turn, (at_ms, pcm) in zip(talked.of(TurnStarted), says, strict=True):
         assert abs(turn.speech_end_ns - talked.device.true_ns(at_ms + len(pcm) / 24)) <= 5 * NS_PER_MS
     assert problems(talked) == []
+
+
+def test_a_record_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    talked = talk(tmp_path, [(FIRST_MS, said())], until_ms=7000)
+    place = talked.run.dialogue("d0001")
+    events = read_log(place / "events.jsonl")
+    frames = [event for event in events if isinstance(event, Sent) and event.what == "audio"]
+    early = msgspec.structs.replace(frames[9], due_ns=(frames[9].due_ns or 0) - 6 * NS_PER_MS)
+    (turn,) = talked.of(TurnStarted)
+    moved = msgspec.structs.replace(turn, speech_end_ns=turn.speech_end_ns + 1, start_ns=turn.start_ns + 1)
+    for old, new, what in (
+        (frames[9], early, "before its last sample was at the microphone"),
+        (turn, moved, "does not end where the device's stamps put sample"),
+    ):
+        (place / "events.jsonl").write_bytes(encode_log(new if event is old else event for event in events))
+        assert len(problems(talked)) == 1 and what in problems(talked)[0]
+        events = [turn if event == turn else event for event in events]
+    (place / "events.jsonl").write_bytes(encode_log(events))
+    lane, _ = soundfile.read(place / "microphone.flac", dtype="int16")
+    audio.write_flac(place / "microphone.flac", np.roll(lane, 1), 24_000)
+    assert ["is not what microphone.flac has in its place" in problem for problem in problems(talked)] == [True]
+    audio.write_flac(place / "microphone.flac", lane[:-480], 24_000)
+    assert any("were sent" in problem for problem in problems(talked))
+    (place / "microphone.flac").unlink()
+    assert any("microphone.flac" in problem for problem in problems(talked))
 
 
 def test_a_noisy_room_has_an_end_of_speech(tmp_path: Path) -> None:

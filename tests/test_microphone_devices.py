@@ -59,6 +59,14 @@ async def until_said(process: asyncio.subprocess.Process, word: str, said: list[
     raise AssertionError(f"it ended without {word!r}: {said}")
 
 
+async def until_done(log: WriteLog, replies: int) -> None:
+    """So many replies have ended, and were heard, by the recorder too."""
+    async with asyncio.timeout(WAIT_S):
+        while sum(entry.type == "response.done" for entry in log.entries) < replies:
+            await asyncio.sleep(0.05)
+    await asyncio.sleep(0.5)
+
+
 @pytest.mark.parametrize("turn_detection", ["server_vad", "manual"])
 async def test_a_person_converses(tmp_path: Path, sound: SoundServer, turn_detection: str) -> None:
     (tmp_path / "noisy.yaml").write_text(BEHAVIOUR)
@@ -71,7 +79,7 @@ async def test_a_person_converses(tmp_path: Path, sound: SoundServer, turn_detec
         for index, turn in enumerate(turns, 1):
             sound.speak(turn.clip.pcm)
             await until_said(process, f"turn {index}: you spoke", said)
-            await asyncio.sleep(1.5)  # the reply is heard to its end, by the recorder too
+            await until_done(log, index)
         process.send_signal(signal.SIGINT)
         screen, rest = await asyncio.wait_for(process.communicate(), WAIT_S)
     assert process.returncode == 0, rest

@@ -23,7 +23,7 @@ Found = tuple[int | None, str]
 """A problem: the line of events.jsonl, None for the log as a whole, and what is wrong."""
 
 HANDED_EARLY_NS = 5 * NS_PER_MS
-"""By so much may a sound device's own stamps be wrong: it cannot hand over what it has not heard yet."""
+"""By so much more than they disagree may a device's own stamps be wrong: it cannot hand over what it has not heard."""
 _decoder = msgspec.json.Decoder(log.AnyEvent)
 
 
@@ -223,7 +223,7 @@ def _frame(number: int, event: log.Sent, lane: _Lane) -> Iterator[Found]:
     if lane.heard is not None:
         times, first = lane.heard
         early_ns = times.end_ns(first + event.first_sample + event.samples - 1) - event.due_ns
-        if early_ns > HANDED_EARLY_NS:
+        if early_ns > HANDED_EARLY_NS + times.unsure_ns:
             yield number, f"handed over {early_ns} ns before its last sample was at the microphone"
     elif event.due_ns != due_ns:
         yield number, f"due_ns is not the end of its last sample, {due_ns}"

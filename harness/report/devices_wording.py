@@ -23,8 +23,9 @@ def device_lines(summary: Summary) -> Iterator[str]:
     moved = f"; all of them were {number(found.stamps_moved_ms)} ms too late" if found.stamps_moved_ms else ""
     drift = "" if found.drift_ppm is None else _drift(found.drift_ppm)
     yield (
-        f"The microphone's stamps agree within {number(found.stamps_agree_ms)} ms{moved}{drift}. A frame came "
-        f"{number(found.handed_ms)} ms after its last sample."
+        f"The microphone's stamps agree within {number(found.stamps_agree_ms)} ms (at worst "
+        f"{number(found.stamps_worst_ms)}){moved}{drift}. "
+        f"A frame came {number(found.handed_ms)} ms after its last sample."
     )
     if found.output_ms is not None and found.output_max_ms is not None:
         yield (

@@ -20,16 +20,17 @@ from sessions.lane import LaneTimes
 
 class Devices(msgspec.Struct, frozen=True):
     """drift_ppm: how much slower the microphone's clock is than ours, in millionths; null for less than 5 s ·
-    stamps_agree_ms: spread of a second's stamps, median: how sure an instant is · stamps_moved_ms: how much earlier
-    than its stamps say all of the lane was (`sessions.lane`) · handed_ms: from a frame's last sample to its hand-over,
-    at the least · output_ms: from a reply's first packet to its first sample leaving the loudspeaker, median ·
-    output_max_ms: the worst · replies: those that were played · overflows: the microphone lost samples · underflows:
+    stamps_agree_ms, stamps_worst_ms: spread of a second's stamps, median and greatest · stamps_moved_ms: how much
+    earlier than its stamps say all of the lane was (`sessions.lane`) · handed_ms: from a frame's last sample to its
+    hand-over, at the least · output_ms: from a reply's first packet to its first sample leaving the loudspeaker, median
+    · output_max_ms: the worst · replies: those that were played · overflows: the microphone lost samples · underflows:
     gaps of the loudspeaker that are not the server's · echoes: how often the agent was found in the microphone ·
     echo_delay_ms, echo_correlation: of the clearest one.
     """
 
     drift_ppm: float | None
     stamps_agree_ms: float
+    stamps_worst_ms: float
     stamps_moved_ms: float
     handed_ms: float
     output_ms: float | None
@@ -56,6 +57,7 @@ def devices_of(events: Sequence[AnyEvent], conversation: Conversation) -> Device
     return Devices(
         drift_ppm=None if drift_ppm is None else round(drift_ppm, 1),
         stamps_agree_ms=median(anchor.spread_ns for anchor in anchors) / NS_PER_MS,
+        stamps_worst_ms=max(anchor.spread_ns for anchor in anchors) / NS_PER_MS,
         stamps_moved_ms=times.early_ns / NS_PER_MS,
         handed_ms=max(0.0, median(anchor.waited_ns for anchor in anchors) + times.early_ns) / NS_PER_MS,
         output_ms=median(delays_ms) if delays_ms else None,
