@@ -35,12 +35,14 @@ from harness.runs.run import Access
 from metrics.result import TurnResult, Value
 from servers.write_log import WriteLog
 from sessions import audio
+from sessions.audio import FloatPcm
 from sessions.clock import NS_PER_MS, NS_PER_S, MonotonicClock, TimerWheel
-from sessions.errors import SetupError
+from sessions.errors import BadAudio, SetupError
 from sessions.events import Echo, Flushed, GaveUp, Played, Ready, Sent, TurnStarted, Xrun, encode_log, read_log
 from sessions.runs import MicrophoneUse, RunFolder
 from sessions.scripts import load_script
 from sessions.secrets import Secrets
+from sessions.speech_end import FindEnd, SpeechEnd
 from tests.peers import in_memory
 from tests.scripted_device import Screen, ScriptedDevice
 from tests.test_metronome_virtual import Fronted
@@ -86,6 +88,7 @@ def talk(
     turn_detection: str = "server_vad",
     until_ms: float = 12_000,
     enter_ms: float | None = None,
+    find_end: FindEnd | None = None,
     **device: Any,
 ) -> Talked:
     """Hold a conversation with the metronome. enter_ms: when the person presses Enter."""
@@ -112,7 +115,7 @@ def talk(
             record = await conversing.perform()
             one.cancel()
             assert record.completed and record.error is None
-            keep(run, conversing, None)
+            keep(run, conversing, find_end)
         return fake
 
     device_used = run_virtual(make)
@@ -220,6 +223,18 @@ def test_a_short_sound_is_a_noise_and_wants_no_answer(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("cough_ms", "outcomes"), [(150, ["answered", "quiet as scripted"]), (400, ["interrupted", "answered"])]
+)
+def test_with_manual_turns_a_cough_stops_nobody(tmp_path: Path, cough_ms: int, outcomes: list[str]) -> None:
+    behaviour = tmp_path / "long.yaml"
+    behaviour.write_text(f"version: 1\n{LONG}")
+    says = [(FIRST_MS, said()), (FIRST_MS + 3500, said(cough_ms))]
+    talked = talk(tmp_path, says, behaviour=str(behaviour), turn_detection="manual", until_ms=FIRST_MS + 13_000)
+    assert [turn.outcome for turn in talked.turns] == outcomes
+    assert len(talked.of(Flushed)) == (outcomes[0] == "interrupted") and problems(talked) == []
+
+
 def test_a_pause_stays_within_the_turn_until_the_agent_is_heard(tmp_path: Path) -> None:
     pause = [(FIRST_MS, said()), (FIRST_MS + 700 + 450, said())]
     talked = talk(tmp_path, pause, until_ms=8000)
@@ -231,6 +246,21 @@ def test_a_pause_stays_within_the_turn_until_the_agent_is_heard(tmp_path: Path) 
     (place / "quick.yaml").write_text("version: 1\nreply: {delay_ms: 0, duration_ms: 300, packet_ms: 40}\n")
     talked = talk(place, [(FIRST_MS, said()), (FIRST_MS + 700 + 750, said())], behaviour=str(place / "quick.yaml"))
     assert len(talked.turns) == 2  # the answer was heard before 800 ms of quiet were over
+
+
+def test_another_method_may_say_where_speech_ends_and_where_it_hears_none_the_detector_does(tmp_path: Path) -> None:
+    def half(samples: Pcm | FloatPcm, rate_hz: int, *, name: str) -> SpeechEnd:
+        if name == "turn 2":
+            raise BadAudio("no speech in it")
+        return SpeechEnd(len(samples) // 2, rate_hz, "speech_end/silero-1")
+
+    says = [(FIRST_MS, said()), (FIRST_MS + 4000, said())]
+    talked = talk(tmp_path, says, find_end=half)
+    first, second = talked.of(TurnStarted)
+    assert (first.method, first.last_sample) == ("speech_end/silero-1", first.samples // 2)
+    assert second.method == "speech_end/floor-1"
+    assert [turn.method for turn in talked.turns] == [first.method, second.method]
+    assert "--speech-end silero" in command_line(talked.run.plan) and problems(talked) == []
 
 
 def test_lost_samples_are_told_and_do_not_move_what_follows(tmp_path: Path) -> None:

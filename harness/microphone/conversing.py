@@ -64,7 +64,8 @@ class SpokenTurn:
     """A turn of the person. Positions are samples of the lane.
 
     first: of its clip · after, gap_ns: the event that it came after, as a script would say it, and how long ·
-    sent: class A: how many of its samples were sent, from `first` on · is_noise: too short to be an utterance.
+    sent: class A: how many of its samples were sent, from `first` on · breaks_in: class A: what was heard or awaited of
+    the agent was stopped · is_noise: too short to be an utterance.
     """
 
     index: int
@@ -74,6 +75,7 @@ class SpokenTurn:
     after: str
     gap_ns: int
     sent: int = 0
+    breaks_in: bool = False
     is_noise: bool = False
 
 
@@ -214,12 +216,23 @@ class Conversing(Dialogue):
         if was_open and detector.utterance is not None:
             self._send_on(heard)
         if detector.utterance is not None:
+            self._break_in()
             end_ns = self.clock.times().end_ns(detector.utterance.stop - 1)
             self._link.tracker.turns[-1].speech_end_ns = end_ns
             quiet = detector.quiet_samples * 1000 >= _TAKEN_OVER_MS * self._rate_hz
             if quiet and not self._manual and self._agent_began(end_ns):
                 self.end_turn()
         self._tell(heard)
+
+    def _break_in(self) -> None:
+        """Class A: an utterance stops the agent, a noise does not."""
+        turn = self.turns[-1]
+        if self._manual and not turn.breaks_in and not self._is_noise(turn):
+            turn.breaks_in = True
+            self._interrupter.interrupt(turn.index)
+
+    def _is_noise(self, turn: SpokenTurn) -> bool:
+        return turn.utterance.heard_samples * 1000 < SHORTEST_MS * self._rate_hz
 
     def _send_on(self, heard: Heard) -> None:
         """Class A: what is new of the turn."""
@@ -243,7 +256,6 @@ class Conversing(Dialogue):
         link.tracker.turns.append(live)
         link.tracker.refusals_due = 0
         if self._manual:
-            self._interrupter.interrupt(index)
             clip = self._from(first)
             for at in range(0, len(clip), self._frame_samples):
                 self._send(clip[at : at + self._frame_samples], now_ns, at, index)
@@ -262,7 +274,7 @@ class Conversing(Dialogue):
         link, turn, live = self._link, self.turns[-1], self._link.tracker.turns[-1]
         live.speech_end_ns = live.sound_end_ns = self.clock.times().end_ns(turn.utterance.stop - 1)
         live.waiting_from_ns = link.clock.now_ns()
-        turn.is_noise = turn.utterance.heard_samples * 1000 < SHORTEST_MS * self._rate_hz
+        turn.is_noise = self._is_noise(turn)
         live.expects_reply = not turn.is_noise
         if self._manual and asks:
             self._interrupter.spoken()
