@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from harness.cli.adding import Command, with_options
-from sessions.errors import DuologueError, SetupError
+from sessions.errors import SetupError
 from sessions.secrets import Secrets
 
 _END_AFTER_MS = 800
@@ -95,12 +95,8 @@ def _converse(secrets: Secrets, target: str, options: dict[str, Any], as_json: b
     is_asked = click.get_current_context().get_parameter_source("speech_end") is ParameterSource.COMMANDLINE
     find_end = finder(options["speech_end"]) if is_asked and options["speech_end"] != "floor-1" else None
     talk = Talk(card, use, find_end, TerminalScreen(clock, quiet=as_json and not sys.stderr.isatty(), ends=ends))
-    try:
-        access = Access(target, headers, api_key, secrets)
-        return converse(run, access, clock, talk, as_json=as_json, check_clock=not options["no_calibration"])
-    except DuologueError:
-        run.discard()
-        raise
+    access = Access(target, headers, api_key, secrets)
+    return converse(run, access, clock, talk, as_json=as_json, check_clock=not options["no_calibration"])
 
 
 def _wire(ask: Any) -> tuple[int, bool]:

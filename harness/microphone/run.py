@@ -30,6 +30,7 @@ from harness.runs.planning import slot_of
 from harness.runs.run import Access, connector, dialect_for
 from sessions import audio, sidecar
 from sessions.clock import Clock, samples_to_ns
+from sessions.errors import DuologueError
 from sessions.events import AnyEvent, Flushed
 from sessions.lane import LANE_FILE
 from sessions.runs import JournalLine, MicrophoneUse, RunFolder, disk_errors
@@ -85,9 +86,13 @@ async def perform(run: RunFolder, access: Access, clock: Clock, talk: Talk) -> N
     be set up."""
     conversing = conversation_of(run, access, clock, talk)
     with _in_time(), _stopped_by_signals(conversing, talk.screen), ended_by_enter(conversing):
-        record = await conversing.perform()
-        if record.error is not None:
-            raise record.error
+        try:
+            record = await conversing.perform()
+            if record.error is not None:
+                raise record.error
+        except DuologueError:
+            run.discard()  # nothing was said: the next try may have the same place
+            raise
         if conversing.failure or conversing.lost:
             talk.screen.warn(conversing.failure or conversing.lost)
         keep(run, conversing, talk.find_end)
