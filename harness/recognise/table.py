@@ -13,6 +13,7 @@ BACKENDS: Final[dict[str, str]] = {
     "openai-whisper": "harness.recognise.openai_whisper:KIND",
     "transformers": "harness.recognise.transformers_whisper:KIND",
     "uro-bench": "harness.recognise.transformers_whisper:PUBLISHED_KIND",
+    "paraformer": "harness.recognise.paraformer:KIND",
     "endpoint": "harness.recognise.endpoint:KIND",
 }
 DEFAULT: Final = "faster-whisper:whisper-base"
