@@ -2,7 +2,8 @@
 
 Measured on cut turns of 1.0 to 3.0 s by 31 speakers (docs/voice-and-emotion.md): each against others of its own
 speaker, and of every speaker of the same sex. Most are voices of one synthesiser, the hardest case: they share all but
-the voice. The more turns one is compared with and the longer they are, the steadier is their mean, and the higher the line may lie.
+the voice. The more turns one is compared with and the longer they are, the steadier is their mean, and the higher the
+line may lie.
 """
 
 from __future__ import annotations
