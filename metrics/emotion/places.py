@@ -73,22 +73,34 @@ def _absent(folder: Path) -> list[str]:
 
 
 def _downloaded(model: str, hub: str) -> list[Path]:
-    """Where the hub's own client keeps it."""
+    """Where the hub's own client keeps it, in the layouts of its versions."""
     owner, _, name = model.partition("/")
-    if hub == "ms":
-        home = Path(os.environ.get("MODELSCOPE_CACHE") or Path.home() / ".cache/modelscope/hub")
-        return [home / "models" / owner / name, home / owner / name]
-    home = Path(
-        os.environ.get("HF_HUB_CACHE") or Path(os.environ.get("HF_HOME") or Path.home() / ".cache/huggingface") / "hub"
-    )
-    return sorted((home / f"models--emotion2vec--{name}" / "snapshots").glob("*"))
+    cache = Path.home() / ".cache"
+    if hub == "hf":
+        home = Path(os.environ.get("HF_HOME") or cache / "huggingface")
+        return _snapshots(Path(os.environ.get("HF_HUB_CACHE") or home / "hub") / f"models--emotion2vec--{name}")
+    given = os.environ.get("MODELSCOPE_CACHE")
+    homes = [Path(given)] if given else [cache / "modelscope", cache / "modelscope/hub"]
+    return [
+        folder
+        for home in homes
+        for folder in (
+            *_snapshots(home / "models" / f"{owner}--{name}"),
+            home / "models" / owner / name,
+            home / owner / name,
+        )
+    ]
+
+
+def _snapshots(repository: Path) -> list[Path]:
+    return sorted((repository / "snapshots").glob("*"))
 
 
 def _address(hub: str) -> str:
     if hub == "hf":
         return os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
-    domain = os.environ.get("MODELSCOPE_DOMAIN") or "www.modelscope.cn"
-    return domain if "://" in domain else f"https://{domain}"
+    named = os.environ.get("MODELSCOPE_ENDPOINT") or os.environ.get("MODELSCOPE_DOMAIN") or "www.modelscope.cn"
+    return named if "://" in named else f"https://{named}"
 
 
 def _require_answer(model: str, hub: str) -> None:

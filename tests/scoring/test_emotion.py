@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import http.server
 import json
 import os
 import subprocess
+import threading
+import urllib.parse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
@@ -84,7 +88,7 @@ def test_a_folder_is_never_taken_for_a_name_on_a_hub(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("hub", "variable", "address"),
-    [("ms", "MODELSCOPE_DOMAIN", "127.0.0.1:9"), ("hf", "HF_ENDPOINT", "http://127.0.0.1:9")],
+    [("ms", "MODELSCOPE_ENDPOINT", "http://127.0.0.1:9"), ("hf", "HF_ENDPOINT", "http://127.0.0.1:9")],
 )
 def test_a_hub_that_is_away(hub: str, variable: str, address: str, tmp_path: Path, monkeypatch: Any) -> None:
     """Port 9 (discard) answers nobody."""
@@ -103,7 +107,7 @@ def test_a_hub_that_is_away(hub: str, variable: str, address: str, tmp_path: Pat
 def test_nothing_is_downloaded_where_it_could_not_be_run(tmp_path: Path, monkeypatch: Any) -> None:
     """Here there is no funasr: whether the metric can be had is asked without a download."""
     monkeypatch.setenv("MODELSCOPE_CACHE", str(tmp_path))
-    monkeypatch.setenv("MODELSCOPE_DOMAIN", "127.0.0.1:9")
+    monkeypatch.setenv("MODELSCOPE_ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(MissingWeights, match="is not on this machine") as raised:
         identify({})
     assert "does not answer" not in str(raised.value)
@@ -114,6 +118,7 @@ def test_nothing_is_downloaded_where_it_could_not_be_run(tmp_path: Path, monkeyp
     [
         ("ms", "models/iic/emotion2vec_plus_base"),
         ("ms", "iic/emotion2vec_plus_base"),
+        ("ms", "models/iic--emotion2vec_plus_base/snapshots/master"),
         ("hf", "models--emotion2vec--emotion2vec_plus_base/snapshots/0123"),
     ],
 )
@@ -231,6 +236,71 @@ def test_emotion_runs_through_the_engine_in_its_own_environment(python: str, tri
     for line in lines:
         assert 0 < value(line.score.figures["asked"]) < 1
         assert line.identity["funasr"] == "1.4.16"
+
+
+class Hub(http.server.BaseHTTPRequestHandler):
+    """What ModelScope's client asks for: a list of files, then each of them."""
+
+    files: ClassVar[dict[str, bytes]] = {}
+
+    def do_GET(self) -> None:
+        asked = urllib.parse.urlparse(self.path)
+        name = urllib.parse.parse_qs(asked.query).get("FilePath", [""])[0]
+        if asked.path.endswith("/repo/files"):
+            rows = [
+                {"Name": own, "Path": own, "Type": "blob", "Size": len(raw), "Sha256": hashlib.sha256(raw).hexdigest()}
+                for own, raw in self.files.items()
+            ]
+            self._answer(200, json.dumps({"Code": 200, "Success": True, "Data": {"Files": rows}}).encode())
+        else:
+            self._answer(200 if name in self.files else 404, self.files.get(name, b""))
+
+    def do_HEAD(self) -> None:
+        self._answer(404, b"")
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def _answer(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@pytest.mark.peer
+@pytest.mark.sockets
+def test_a_model_comes_from_a_hub_once_by_its_own_client(python: str, tried: Tried, tmp_path: Path) -> None:
+    Hub.files = {path.name: path.read_bytes() for path in (tried[0] / "whole").iterdir()}
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    serving = threading.Thread(target=server.serve_forever)
+    serving.start()
+    environ = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "MODELSCOPE_ENDPOINT": f"http://127.0.0.1:{server.server_address[1]}",
+        "MODELSCOPE_CACHE": str(tmp_path),
+        "no_proxy": "127.0.0.1",
+    }
+    code = (
+        "import json, sys\nfrom metrics.emotion.emotion2vec import identify\n"
+        "found = identify({'model': 'iic/emotion2vec_plus_base', 'hub': 'ms'})\njson.dump(found, sys.stderr)"
+    )
+
+    def identity() -> dict[str, str]:
+        ran = subprocess.run([python, "-c", code], env=environ, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stderr[-2000:]
+        found: dict[str, str] = json.loads(ran.stderr[ran.stderr.rindex("{") :])
+        return found
+
+    try:
+        first = identity()
+    finally:
+        server.shutdown()
+        serving.join()
+        server.server_close()
+    assert first == {**hashes(tried[0] / "whole"), "funasr": "1.4.16"}
+    assert identity() == first, "it is here now: the hub may be away"
 
 
 # GenEmotion.
