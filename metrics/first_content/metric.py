@@ -11,12 +11,14 @@ from typing import Any, Final
 
 from metrics.first_content.content import Content, first_content
 from metrics.first_content.fillers import LISTS
+from metrics.gate import BLOCKS_PER_S
 from metrics.result import Failed, Measured, Unavailable, Value
 from metrics.scoring import Figure, Metric, Options, Sample, Score
 from metrics.transcript import Transcript, primary, transcript_of
 from sessions.clock import NS_PER_MS, NS_PER_S
 
 _NO_WORDS: Final = "no word was heard in what answers this turn"
+_BLOCK_MS: Final = 1000 / BLOCKS_PER_S
 METRIC: Final = Metric(
     name="first_content",
     version="first_content/1",
@@ -90,8 +92,10 @@ def _timed(sample: Sample, content: Content, list_name: str) -> Score:
     if voice_ms is None:
         filler: Measured = Unavailable(sample.untimed or "voice-to-voice is not known")
         return Score({"first_content_ms": Value(at_ms), "filler_ms": filler}, flags, details)
-    # Nothing is said before anything is audible: a recogniser's times are the less certain of the two.
-    at_ms = max(at_ms, voice_ms)
+    # Nothing is said before anything is audible, and the onset of the first word is the reply's own: seen at another
+    # rate it may lie elsewhere in the gate's block.
+    if at_ms < voice_ms + _BLOCK_MS:
+        at_ms = voice_ms
     return Score({"first_content_ms": Value(at_ms), "filler_ms": Value(at_ms - voice_ms)}, flags, details)
 
 

@@ -187,6 +187,11 @@ class TestOnTheDialoguesClock:
         score = scored(sample(voice_to_voice_ms=1400.0), heard("It is nine."))
         assert score.figures == {"first_content_ms": Value(1400.0), "filler_ms": Value(0.0)}
 
+    def test_the_same_onset_seen_at_two_rates_is_one(self) -> None:
+        assert scored(sample(voice_to_voice_ms=1245.1), heard("It is nine.")).figures["filler_ms"] == Value(0.0)
+        later = scored(sample(voice_to_voice_ms=1244.0), heard("It is nine.")).figures["filler_ms"]
+        assert later == Value(6.0)
+
     def test_a_gap_in_play_out_comes_later(self) -> None:
         underrun = sample(heard=((0, 250_000_000), (24_000, 2_250_000_000)))
         assert scored(underrun, heard()).figures["first_content_ms"] == Value(2350.0)
