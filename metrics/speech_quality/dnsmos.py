@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from metrics.mel import power_mel
 from metrics.scoring import Figure, FloatPcm, Metric, Options, Scorer
 from metrics.speech_quality.extras import require, weight_hashes
-from metrics.speech_quality.mel import log_mel
 from metrics.speech_quality.onnx import session
 from metrics.speech_quality.opinion import MosScorer, Opinion
 from metrics.speech_quality.windows import spread
@@ -24,6 +24,8 @@ _WINDOW_S = 9.01
 _WINDOW_SAMPLES = 144_160
 _P808_CUT_SAMPLES = 160
 _MOST_WINDOWS = 600
+_MELS, _FFT_SAMPLES = 120, 321
+_FLOOR, _RANGE_DB = 1e-10, 80.0
 # From the model's outputs to the listeners' scale, highest power first (arXiv:2110.01763's published calibration).
 _SIG = (-0.08397278, 1.22083953, 0.0052439)
 _BAK = (-0.13166888, 1.60915514, -0.39604546)
@@ -83,10 +85,20 @@ class Dnsmos:
     def _row(self, window: FloatPcm) -> list[float]:
         """SIG, BAK, OVRL, P.808 of one window: on a CPU several at once are no faster, and take 0.2 GB each."""
         (raw,) = self._p835.run(None, {"input_1": window[None]})[0]
-        mel = (log_mel(window[:-_P808_CUT_SAMPLES]) + 40) / 40
+        mel = (log_mel_db(window[:-_P808_CUT_SAMPLES]) + 40) / 40
         ((p808,),) = self._p808.run(None, {"input_1": mel[None]})[0]
         scaled = [float(np.polyval(curve, value)) for curve, value in zip((_SIG, _BAK, _OVRL), raw, strict=True)]
         return [*scaled, float(p808)]
+
+
+def log_mel_db(samples: FloatPcm) -> FloatPcm:
+    """dB below the sound's own loudest bin, at most 80, as P.808's model was trained on (librosa's `power_to_db`).
+
+    float32 (n,) at 16 kHz → float32 (1 + n // 160, 120).
+    """
+    level_db = 10 * np.log10(np.maximum(power_mel(samples, fft_samples=_FFT_SAMPLES, mels=_MELS), _FLOOR))
+    below_db: FloatPcm = np.maximum(level_db - level_db.max(), -_RANGE_DB)
+    return below_db
 
 
 def window_starts(samples: int) -> list[int]:

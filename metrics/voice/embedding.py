@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from metrics.mel import RATE_HZ
 from metrics.result import Unavailable, Value
 from metrics.scoring import Figure, FloatPcm, Metric, Options, Piece, Score, Scorer
 from metrics.voice.encoder import Embedding, Encoder
-from metrics.voice.mel import RATE_HZ
 from metrics.voice.speech import speech_of
 from sessions.audio import read, resample
 from sessions.errors import BadAudio, MissingExtra

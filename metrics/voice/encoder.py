@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from metrics.mel import HOP_SAMPLES, power_mel
 from metrics.scoring import FloatPcm
 from metrics.scoring.device import torch_device
-from metrics.voice.mel import HOP_SAMPLES, MELS, power_mel
 from metrics.voice.speech import WINDOW_FRAMES, window_starts
 
 FLOATS = 256
 MOST_WINDOWS = 600
 """Of a long sound so many are taken, evenly: more than 7 minutes of speech tell no more of a voice."""
 _LAYERS = 3
+_MELS, _FFT_SAMPLES = 40, 400
 _AT_ONCE = 64
 
 Embedding = NDArray[np.float32]
@@ -35,7 +36,7 @@ class Encoder:
 
         self._device = torch_device()
         state = torch.load(weights, map_location="cpu", weights_only=True)["model_state"]
-        self._lstm = torch.nn.LSTM(MELS, FLOATS, _LAYERS, batch_first=True)
+        self._lstm = torch.nn.LSTM(_MELS, FLOATS, _LAYERS, batch_first=True)
         self._linear = torch.nn.Linear(FLOATS, FLOATS)
         for name, module in (("lstm.", self._lstm), ("linear.", self._linear)):
             own = {key.removeprefix(name): value for key, value in state.items() if key.startswith(name)}
@@ -67,7 +68,7 @@ def _windows(sound: FloatPcm) -> NDArray[np.float32]:
     """(windows, 160, 40)"""
     starts = window_starts(len(sound))
     missing = (starts[-1] + WINDOW_FRAMES) * HOP_SAMPLES - len(sound)
-    mel = power_mel(np.pad(sound, (0, max(0, missing))))
+    mel = power_mel(np.pad(sound, (0, max(0, missing))), fft_samples=_FFT_SAMPLES, mels=_MELS)
     if len(starts) > MOST_WINDOWS:
         starts = [starts[index * (len(starts) - 1) // (MOST_WINDOWS - 1)] for index in range(MOST_WINDOWS)]
     return np.stack([mel[start : start + WINDOW_FRAMES] for start in starts])

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from metrics.gate import audible_runs
+from metrics.mel import HOP_SAMPLES, RATE_HZ
 from metrics.scoring import FloatPcm
-from metrics.voice.mel import HOP_SAMPLES, RATE_HZ
 from sessions.audio import to_pcm16
 
 LONGEST_PAUSE_S = 0.18
