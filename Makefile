@@ -94,14 +94,21 @@ $(VENV)/.embedded: $(MADE_FROM) | $(VENV)/bin/python
 	@$(PIP) install -c constraints.txt -e '.[embedded,mos,text]'
 	@touch $@
 
+comma := ,
+# $(1): the extras. What lacks its needs goes first, lest pip complains of it, and comes last.
+define install_scoring
+@$(PIP) uninstall --yes $(foreach each,$(WITHOUT_THEIR_NEEDS),$(firstword $(subst ==, ,$(each)))) 2>/dev/null || true
+@$(PIP) install -c constraints.txt '$(TORCH)' 2>/dev/null \
+  || $(PIP) install -c constraints.txt --extra-index-url $(TORCH_INDEX) '$(TORCH)'
+@$(PIP) install -c constraints.txt -e '.[$(1)]'
+@$(PIP) install --no-deps $(WITHOUT_THEIR_NEEDS)
+@$(BIN)/python -m tools.scoring_environment $(if $(findstring +cpu,$(TORCH)),,--cuda)
+@$(BIN)/duologue weights fetch --set score
+endef
+
 $(VENV)/.score: $(MADE_FROM) | $(VENV)/bin/python
 	@echo "installing duologue with what scoring needs into $(VENV) ..."
-	@$(PIP) install -c constraints.txt '$(TORCH)' 2>/dev/null \
-	  || $(PIP) install -c constraints.txt --extra-index-url $(TORCH_INDEX) '$(TORCH)'
-	@$(PIP) install -c constraints.txt -e '.[embedded,score]'
-	@$(PIP) install --no-deps $(WITHOUT_THEIR_NEEDS)
-	@$(BIN)/python -m tools.scoring_environment $(if $(findstring +cpu,$(TORCH)),,--cuda)
-	@$(BIN)/duologue weights fetch --set score
+	$(call install_scoring,embedded$(comma)score)
 	@touch $@ $(VENV)/.embedded
 
 $(EMOTION)/.made: tools/emotion-requirements.txt
@@ -113,7 +120,7 @@ $(EMOTION)/.made: tools/emotion-requirements.txt
 	@$(EMOTION)/bin/python -m tools.scoring_environment $(if $(findstring +cpu,$(TORCH)),,--cuda)
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.score
+$(VENV)/.dev: $(MADE_FROM) | $(VENV)/bin/python
 	@echo "installing duologue with its development tools into $(VENV) ..."
-	@$(PIP) install -c constraints.txt -e '.[dev]'
-	@touch $@ $(VENV)/.embedded
+	$(call install_scoring,dev)
+	@touch $@ $(VENV)/.score $(VENV)/.embedded

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-# Several test processes share few cores: threads of models that wait for each other must not spin (7 times slower else).
+# Several test processes share few cores: threads of models that wait for each other must not spin (7 times slower).
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 # CI must not fail by luck on a change that is not at fault; people's runs go on searching.
