@@ -80,8 +80,11 @@ def score(run: Path | None, list_: bool, as_json: bool, **options: Any) -> int:
     if (run is None) == (options["audio"] is None):
         raise SetupError("nothing to score, or two things", "Give either a run folder or --audio DIR")
     from harness.score.asking import asked, given_options
+    from harness.score.samples.names import LANGUAGE_MEND, is_language
     from sessions.audio import check_is_file
 
+    if options["language"] and not is_language(options["language"]):
+        raise SetupError(f"--language {options['language']}: no language tag", LANGUAGE_MEND)
     if options["reference_audio"] is not None:
         check_is_file(options["reference_audio"])
         options["reference_audio"] = options["reference_audio"].resolve()
@@ -157,16 +160,17 @@ def _perform(scoring: Scoring, device: str, told: Told, go_on: str) -> int:
     except KeyboardInterrupt:
         interrupted = True
     scores = scoring.finish()
+    asked_for = only(scores, scoring.names)
     if told == "json":
         click.echo(msgspec.json.encode(scores).decode())
     elif told == "table":
-        print_scores(only(scores, scoring.names), Screen())
+        print_scores(asked_for, Screen())
     if interrupted:
         click.echo(f"interrupted. {go_on}", err=True)
     click.echo(f"scores: {scoring.place / 'summary.json'}", err=told != "table")
     if interrupted:
         return exits.INTERRUPTED
-    return 0 if scores.values else exits.NOTHING_MEASURED
+    return 0 if asked_for.values else exits.NOTHING_MEASURED
 
 
 def _list(as_json: bool) -> None:

@@ -58,11 +58,19 @@ def asked(
     needed = [each.name for each in chosen_with_needs(dict.fromkeys(wanted))]
     for option in everywhere or {}:
         if not any(option in options[name] for name in needed):
-            raise SetupError(f"none of these metrics has an option {option}", f"Leave --{option} out")
+            raise _no_option(option, options, left_out)
     if as_published:
         _as_published(needed, options)
     said = {name: values for name, values in options.items() if values and (name in needed or name in given)}
     return Asked(chosen_with_needs(dict.fromkeys(wanted), said), left_out)
+
+
+def _no_option(option: str, options: Options, left_out: Mapping[str, str]) -> SetupError:
+    """What was chosen by the option may be why the metrics that have it cannot be had, and then that is told."""
+    for name, why in left_out.items():
+        if any(option in options[each.name] for each in chosen_with_needs([name])):
+            return SetupError(f"nothing can be scored with --{option}: {name}: {why.rstrip('.')}")
+    return SetupError(f"none of these metrics has an option {option}", f"Leave --{option} out")
 
 
 def _of(name: str, values: Mapping[str, str]) -> dict[str, str]:

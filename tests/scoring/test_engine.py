@@ -107,7 +107,7 @@ def test_a_new_text_costs_only_what_reads_it(tmp_path: Path) -> None:
 
 def test_a_language_that_the_model_was_not_made_for_is_flagged(tmp_path: Path) -> None:
     samples = [*sounds(tmp_path, ["a"], language="zh"), *sounds(tmp_path / "other", ["b"], language="en-GB")]
-    memory = score([samples[0], Sample("t", samples[1].audio, language="en-GB")], ["deaf_to_text"], tmp_path / "scores")
+    memory = score([samples[0], Sample("t", samples[1].audio, language="en_GB")], ["deaf_to_text"], tmp_path / "scores")
     assert {line.sample: line.score.flags for line in memory.lines["deaf_to_text"]} == {
         "s0": ["out-of-domain: zh"],
         "t": [],

@@ -172,3 +172,11 @@ def test_names_that_are_no_text_are_named_and_not_scored(tmp_path: Path) -> None
     folder.rename(elsewhere)
     with pytest.raises(SetupError, match="is not UTF-8"):
         found(elsewhere)
+
+
+@pytest.mark.parametrize("language", ["English", "e", "en GB", "普通话"])
+def test_a_language_that_is_no_tag_is_refused(tmp_path: Path, language: str) -> None:
+    text = tmp_path / "t.jsonl"
+    text.write_text(json.dumps({"id": "a", "text": "hi", "language": language}))
+    with pytest.raises(BadFile, match=r"t\.jsonl:1: the language of 'a' is .* Give a tag"):
+        read_rows(text, "text")

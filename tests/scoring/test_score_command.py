@@ -42,6 +42,7 @@ NEVER = Metric(
     "never", "1", "is never had", (Figure("never", "", "none", "Never", "by hand"),),
     derive="tests.scoring.test_score_command:never",
     identify="tests.scoring.test_score_command:not_here",
+    options=(Option("normaliser", "", "of texts"),),
 )  # fmt: skip
 PART = Metric(
     "part", "1", "is a part", (Figure("part", "", "none", "Part", "by hand"),),
@@ -189,6 +190,11 @@ def test_nothing_could_be_scored(run: RunFolder) -> None:
     assert scores_of(run.path).metrics["never"].aggregates[0].skipped == 2
 
 
+def test_what_was_scored_before_does_not_count_as_scored(run: RunFolder) -> None:
+    assert invoke(run.path, "--metrics", "letters")[0] == 0
+    assert invoke(run.path, "--metrics", "never")[0] == exits.NOTHING_MEASURED
+
+
 def test_options_are_kept_apart(run: RunFolder) -> None:
     invoke(run.path, "--metrics", "letters")
     invoke(run.path, "--metrics", "letters", "--as-published")
@@ -284,6 +290,8 @@ def test_the_list() -> None:
         (["RUN", "--set", "letters.form=https://me:secret@host/"], "would be written down"),
         (["RUN", "--metrics", "part"], "part is a part of other metrics. Choose from: letters, never, apart"),
         (["RUN", "--reference-audio", "nowhere.wav"], "there is no such file"),
+        (["RUN", "--language", "english"], "--language english: no language tag. Give a tag: en, zh, pt-BR …"),
+        (["RUN", "--normaliser", "none"], "nothing can be scored with --normaliser: never: this needs the package"),
         (["nowhere"], "not a run folder"),
     ],
 )

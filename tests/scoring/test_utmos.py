@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,14 @@ def test_a_truncated_checkpoint_is_told_in_one_line(tmp_path: Path, kept: float)
     with pytest.raises(SetupError, match=r"cut\.pt \([0-9,]+ bytes\) as a checkpoint: it is cut short") as told:
         load(cut, CPU)
     assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_file_that_is_something_else_is_told_in_one_line(tmp_path: Path, seed: int) -> None:
+    """torch reads some of them far enough to trip over them in ways of its own."""
+    (tmp_path / "sound.wav").write_bytes(b"RIFF" + bytes(random.Random(seed).choices(range(256), k=200)))
+    with pytest.raises(SetupError, match="no checkpoint of tensors"):
+        load(tmp_path / "sound.wav", CPU)
 
 
 class Evil:

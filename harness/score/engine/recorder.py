@@ -10,6 +10,7 @@ from harness.score.engine.keys import Keys
 from harness.score.engine.store import ScoreStore, is_error
 from metrics.result import Failed, Unavailable, Value
 from metrics.scoring import Metric, Sample, Score, ScoreLine
+from metrics.transcript import primary
 
 NoScore = Unavailable | Failed
 
@@ -127,7 +128,7 @@ def what_it_lacks(score: Score) -> NoScore | None:
 def flagged(metric: Metric, sample: Sample, score: Score) -> Score:
     """With the flag `out-of-domain: <language>` where a value is given outside the languages of the metric's model."""
     language = sample.language
-    if not language or not metric.languages or language.partition("-")[0].lower() in metric.languages:
+    if not language or not metric.languages or primary(language) in metric.languages:
         return score
     has_value = any(isinstance(figure, Value) for figure in score.figures.values())
     if not has_value or any(flag.startswith("out-of-domain") for flag in score.flags):

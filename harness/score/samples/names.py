@@ -1,11 +1,22 @@
-"""Names of files that are no UTF-8: scores cross processes and files as text, which cannot hold them."""
+"""Names as others write them: files whose name is no UTF-8 (scores cross processes and files as text, which cannot hold
+it), and languages that are no tag ("English" would be taken for one that no model knows)."""
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
+from typing import Final
 
 from sessions.errors import SetupError
+
+_LANGUAGE: Final = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8})*")
+LANGUAGE_MEND: Final = "Give a tag: en, zh, pt-BR …"
+
+
+def is_language(tag: str) -> bool:
+    """Whether it is written as a language's tag is (BCP 47, "_" for "-" too)."""
+    return _LANGUAGE.fullmatch(tag) is not None
 
 
 def is_text(name: str) -> bool:

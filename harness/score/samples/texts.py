@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from harness.score.samples.names import LANGUAGE_MEND, is_language
 from sessions.errors import BadFile, SetupError
 
 ID_NAMES: Final = ("id", "audio", "path", "file", "name", "key", "utterance")
@@ -109,7 +110,11 @@ def _row(file: Path, name: str, values: Mapping[str, Any], field: str, line: int
         return
     if not isinstance(text, str):
         raise BadFile(str(file), f"the text of {name!r} is a {type(text).__name__}, not text", line=line or None)
-    yield Row(name, text, str(values.get("language") or ""), str(values.get("emotion") or ""), line)
+    language = str(values.get("language") or "").strip()
+    if language and not is_language(language):
+        what = f"the language of {name!r} is {language!r}, which is no language tag"
+        raise BadFile(str(file), what, line=line or None, mend=LANGUAGE_MEND)
+    yield Row(name, text, language, str(values.get("emotion") or ""), line)
 
 
 def _tsv(file: Path, content: str, field: str) -> Iterator[Row]:
