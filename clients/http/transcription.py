@@ -1,8 +1,9 @@
 """Speech to text by a service that speaks OpenAI's transcription interface: `POST BASE/audio/transcriptions`.
 
 Word times are asked for (`verbose_json`); a model that has none is asked again without, and not a second time with.
-What may pass is tried again: no connection, no answer in time, 408, 429 (after its `Retry-After`), 5xx. What the user
-must mend (a key that is refused) ends everything, and the service is not asked again.
+What may pass is tried again: no connection, 408, 429 (after its `Retry-After`), 5xx, and once where no answer comes in
+time. What the user must mend (a key that is refused, a service that never answered) ends everything, and the service is
+not asked again.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ _MOST_BYTES: Final = 16 << 20
 """Of one answer: an hour of words with times is a tenth of this."""
 _FIRST_WAIT_S: Final = 1.0
 _LONGEST_WAIT_S: Final = 60.0
+_MOST_LATE: Final = 2
+"""Attempts whose answer did not come in time: each costs the whole limit."""
 _AGAIN: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
 _REFUSED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 _TIMED: Final = {"response_format": "verbose_json", "timestamp_granularities[]": "word"}
@@ -57,6 +60,10 @@ class Transcription(msgspec.Struct, frozen=True):
     words: list[TranscribedWord] | None = None
 
 
+class NoAnswer(TransportError):
+    """A service took longer than its limit."""
+
+
 class _TryAgain(Exception):
     """What went wrong may pass. wait_s: what the service asked for."""
 
@@ -77,6 +84,7 @@ class TranscriptionClient:
         self._shown = self._secrets.mask_url(self._address)
         self._form = _TIMED
         self._refusal: SetupError | None = None
+        self._answered = False
 
     async def transcribe(self, flac: bytes, language: str) -> Transcription:
         """What the service hears in a FLAC file. language: ISO 639-1, "" to let it find out.
@@ -84,20 +92,27 @@ class TranscriptionClient:
         Raises `SetupError` where it refused the key, `TransportError` where it could not be asked, `PeerError` where it
         refused the sound or answered nonsense.
         """
-        wait_s = _FIRST_WAIT_S
+        wait_s, late = _FIRST_WAIT_S, 0
         for left in reversed(range(self._service.attempts)):
             if self._refusal is not None:
                 raise self._refusal
             try:
                 return await self._once(flac, language)
             except _TryAgain as again:
-                if not left:
+                late += isinstance(again.error, NoAnswer)
+                if not left or late == _MOST_LATE:
+                    self._give_up(again.error)
                     raise again.error from again
                 asked_s = wait_s if again.wait_s is None else again.wait_s
                 due_ns = self._clock.now_ns() + int(min(asked_s, _LONGEST_WAIT_S) * NS_PER_S)
                 await self._clock.sleep_until_ns(due_ns)
                 wait_s *= 2
         raise AssertionError("a service is asked at least once")
+
+    def _give_up(self, error: DuologueError) -> None:
+        """A service that nobody ever heard of is not waited for again with every further sound."""
+        if not self._answered and isinstance(error, TransportError):
+            self._refusal = SetupError(str(error), "Check the address, then give the same command again")
 
     async def _once(self, flac: bytes, language: str) -> Transcription:
         asked = self._form
@@ -134,9 +149,11 @@ class TranscriptionClient:
                 aiohttp.ClientSession(timeout=timeout) as session,
                 session.post(self._address, data=data, headers=headers, allow_redirects=False) as answer,
             ):
-                return answer.status, answer.headers, await self._body(answer)
+                body = await self._body(answer)
+                self._answered = True
+                return answer.status, answer.headers, body
         except TimeoutError as error:
-            late = TransportError(f"{self._shown} did not answer within {self._service.timeout_s:g} s")
+            late = NoAnswer(f"{self._shown} did not answer within {self._service.timeout_s:g} s")
             raise _TryAgain(late) from error
         except aiohttp.ClientConnectorError as error:
             raise _TryAgain(ConnectFailed(f"no connection to {self._shown}: {error.strerror or error}")) from error

@@ -60,9 +60,11 @@ class Kind:
     """A back end that can be asked for by name.
 
     identify: hashes of weights, versions of packages, decoding settings; imports nothing heavy and raises `SetupError`s
-    where something is not there · settles_silence: False where silence is part of what it is asked about.
+    where something is not there · settles_silence: False where silence is part of what it is asked about ·
+    patience_s: how long it may wait for somebody else over one sound.
     """
 
     make: Callable[[Asked], Backend]
     identify: Callable[[Asked], dict[str, str]]
     settles_silence: bool = True
+    patience_s: float = 0.0

@@ -24,6 +24,10 @@ _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LONGEST_S: Final = 600.0
 """Services take 25 MB or so: this much speech in FLAC is at most 20 MB."""
 _AT_ONCE: Final = 4
+_PATIENCE_S: Final = 900.0
+"""Five attempts of two minutes, and a minute before each further one."""
+_BESIDE_S: Final = 1.0
+"""How far after the end of a sound a service may have its last word."""
 _NAMES: Final = {
     "english": "en", "chinese": "zh", "mandarin": "zh", "cantonese": "yue", "german": "de", "french": "fr",
     "spanish": "es", "italian": "it", "portuguese": "pt", "japanese": "ja", "korean": "ko", "dutch": "nl",
@@ -52,7 +56,11 @@ class Endpoint:
         flac = io.BytesIO()
         soundfile.write(flac, to_pcm16(samples), RATE_HZ, format="FLAC", subtype="PCM_16")
         found = asyncio.run(self._client.transcribe(flac.getvalue(), language))
-        words = tuple(Word(word.word.strip(), word.start, word.end) for word in found.words or () if word.word.strip())
+        given = found.words or []
+        last_s = len(samples) / RATE_HZ + _BESIDE_S
+        if not all(0 <= word.start <= word.end <= last_s for word in given):  # times of another sound, or of none
+            given = []
+        words = tuple(Word(word.word.strip(), word.start, word.end) for word in given if word.word.strip())
         said = (found.language or "").strip().lower()
         return Heard(found.text.strip(), _NAMES.get(said, said), words)
 
@@ -96,4 +104,4 @@ def _identify(asked: Asked) -> dict[str, str]:
     return {"url": Secrets().mask_url(_address(asked)), "model": asked.model, "decoding": SETTINGS}
 
 
-KIND: Final = Kind(_make, _identify)
+KIND: Final = Kind(_make, _identify, patience_s=_PATIENCE_S)

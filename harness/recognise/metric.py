@@ -19,6 +19,7 @@ METRIC: Final = Metric(
     figures=(Figure(WORDS, "words", "none", "words heard", "how many words the transcript has"),),
     make="harness.recognise.metric:make",
     identify="harness.recognise.metric:identify",
+    patience="harness.recognise.metric:patience",
     options=(
         Option("asr", DEFAULT, "the recogniser, BACKEND or BACKEND:MODEL"),
         Option("language", "", "of samples whose language nobody said (en, zh …); by default the recogniser finds out"),
@@ -48,3 +49,8 @@ def identify(options: Options) -> dict[str, str]:
     if kind.settles_silence and options["speech"] == "silero":
         identity["voice_detector"] = found("silero-vad-v6").sha256s["silero_vad_v6.onnx"]
     return identity
+
+
+def patience(options: Options) -> float:
+    """Seconds that a back end may wait for somebody else over one sound."""
+    return chosen(options)[1].patience_s

@@ -81,6 +81,8 @@ class Metric:
     reads: the fields of a sample that its scores depend on, beside the sound (or the scores that it needs); None: all.
         A scorer is handed a sample with these alone, so that a new text costs no scoring anew of what never reads it
     languages: those that its model was made for, () for any; others are flagged out-of-domain
+    patience: Options -> float, seconds that each sound may take beside what its length explains, where somebody else is
+        waited for (a service with a rate limit); "" for none
     batch: the most sounds that are worth scoring at once on a CPU; pads: whether a batch is padded, so that sounds of
         like length belong together
     environment: the name of an environment of its own, where its packages clash with others; "" for ours
@@ -95,6 +97,7 @@ class Metric:
     needs: tuple[str, ...] = ()
     of_groups: bool = False
     identify: str = ""
+    patience: str = ""
     summarise: str = ""
     options: tuple[Option, ...] = ()
     rate_hz: int | None = 16_000

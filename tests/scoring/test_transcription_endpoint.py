@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import io
 import threading
 from collections.abc import Awaitable, Callable, Iterator
@@ -240,8 +241,47 @@ def test_a_service_that_does_not_answer(service: StandIn) -> None:
         return web.json_response(TIMED)
 
     service.answers = [never]
+    client = TranscriptionClient(Service(service.url, "whisper-1", timeout_s=0.2), NoWait())
     with pytest.raises(TransportError, match=r"did not answer within 0.2 s"):
-        ask(service, timeout_s=0.2, attempts=2)
+        asyncio.run(client.transcribe(flac(), ""))
+    with pytest.raises(SetupError, match=r"did not answer within 0.2 s. Check the address"):
+        asyncio.run(client.transcribe(flac(), ""))
+    assert len(service.asked) <= 2
+
+
+async def broken() -> web.StreamResponse:
+    """The server ends the connection without an answer."""
+    raise asyncio.CancelledError
+
+
+def test_one_that_answered_before_is_asked_again(service: StandIn) -> None:
+    client = TranscriptionClient(Service(service.url, "whisper-1", attempts=1), NoWait())
+    asyncio.run(client.transcribe(flac(), ""))
+    service.answers = [lambda _: broken()]
+    for _ in range(2):
+        with pytest.raises(TransportError, match="broke"):
+            asyncio.run(client.transcribe(flac(), ""))
+    assert len(service.asked) == 3
+
+
+def test_a_rate_limit_is_no_silence_of_the_worker(service: StandIn) -> None:
+    """The engine waits for as long as the client may, and no longer where nobody else is waited for."""
+    last = Service(service.url, "x")
+    assert METRIC.patience
+    module, _, name = METRIC.patience.partition(":")
+    patience_s = getattr(importlib.import_module(module), name)
+    assert patience_s(options(service)) >= last.attempts * last.timeout_s + (last.attempts - 1) * 60
+    assert patience_s(options(service, asr="faster-whisper")) == 0
+
+
+@pytest.mark.parametrize("times", [(-5.0, 0.4), (0.4, 0.1), (0.1, 1e9), (1e9, 2e9)])
+def test_word_times_outside_the_sound_are_dropped(service: StandIn, times: tuple[float, float]) -> None:
+    answer = TIMED | {"words": [{"word": "It", "start": times[0], "end": times[1]}]}
+    service.answers = [lambda _: web.json_response(answer)]
+    (heard,) = make(options(service)).score([piece(tone(1.0))])
+    found = transcript_of(heard)
+    assert isinstance(found, Transcript)
+    assert (found.text, found.words) == ("It is nine.", [])
 
 
 def test_a_service_that_is_not_there(service: StandIn) -> None:

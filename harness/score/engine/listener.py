@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 
 from harness.score.engine.asked import Chosen, Resources
@@ -43,6 +44,7 @@ class Listener:
         """Of the sound that it is to hear; 0 for the file's own."""
         self.off: NoScore | None = None
         """Why this metric gives no scores any more."""
+        self._patience_s = _patience_s(chosen)
         self._loaded = False
         self._failed_starts = 0
         self._deaths = 0
@@ -98,7 +100,9 @@ class Listener:
         if self.off is not None:
             return self.off
         items = [Item(w.sample, str(w.stored.place), w.samples, w.stored.rate_hz) for w in batch]
-        limit_s = resources.silent_s + resources.silent_per_s * sum(waiting.seconds for waiting in batch)
+        limit_s = resources.silent_s + sum(
+            self._patience_s + resources.silent_per_s * waiting.seconds for waiting in batch
+        )
         try:
             answer = await self._child.ask(Listen(items), limit_s)
         except Died as died:
@@ -146,3 +150,10 @@ class Listener:
     def _hand_over(self, batch: Sequence[Waiting], scores: Sequence[Score]) -> None:
         for waiting, score in zip(batch, scores, strict=True):
             self._deliver(self.chosen, waiting, score)
+
+
+def _patience_s(chosen: Chosen) -> float:
+    if not chosen.metric.patience:
+        return 0.0
+    module, _, name = chosen.metric.patience.partition(":")
+    return float(getattr(importlib.import_module(module), name)(chosen.options))
