@@ -18,7 +18,8 @@ def write(folder: Path) -> Path:
     """Every file that is needed, in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     for part, synsets in SYNSETS.items():
-        data, entries = HEADER, {}
+        data = HEADER
+        entries: dict[str, int] = {}
         for words in synsets:
             offset = len(data.encode())
             listed = " ".join(f"{word} 0" for word in words)
