@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -10,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli.measure import measure
+from harness.runs.places import default_place, made_default_place
 from sessions.errors import BadFile, SetupError
 from sessions.runs import JournalLine, Limits, Plan, RunFolder, disk_errors, write_atomic
 from sessions.secrets import Secrets
@@ -136,3 +138,28 @@ def test_a_folder_holds_one_thing(tmp_path: Path, file: str, says: str) -> None:
         ran = CliRunner().invoke(measure, [*asked, *more], obj=Secrets(), standalone_mode=False)
         assert isinstance(ran.exception, SetupError) and says in str(ran.exception), (more, ran.exception)
     assert [path.name for path in tmp_path.iterdir()] == [file]
+
+
+def test_commands_that_begin_at_once_have_a_folder_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("harness.runs.places.wall_time", lambda: "2026-11-29T10:15:00.123+00:00")
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda _: made_default_place("talk"), range(8)))
+    first = "runs/2026-11-29T10-15-00-talk"
+    assert sorted(map(str, made)) == [first, *(f"{first}-{number}" for number in range(2, 9))]
+    assert str(default_place("talk")) == f"{first}-9"
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--repeat", "99999999999"], "99,999,999,999 dialogues; a run holds at most 1,000,000"),
+        (["--warmup", "1000000"], "1,000,001 dialogues"),
+        (["--rate", "1000", "--duration", "9h", "--max-sessions", "4"], "32,400,000 dialogues"),
+    ],
+)
+def test_a_plan_that_no_memory_holds_is_refused(tmp_path: Path, more: list[str], says: str) -> None:
+    asked = ["ws://127.0.0.1:1", "--script", "facts", "--out", str(tmp_path / "run"), *more]
+    ran = CliRunner().invoke(measure, asked, obj=Secrets(), standalone_mode=False)
+    assert isinstance(ran.exception, SetupError) and says in str(ran.exception), ran.exception
+    assert not (tmp_path / "run").exists()

@@ -20,7 +20,7 @@ from harness.network.reflecting import reflecting
 from harness.runs.clock_checks import ClockChecks
 from harness.runs.floor import timing_floor
 from harness.runs.loop import run_timed, until_stopped
-from harness.runs.places import default_place, must_be_free
+from harness.runs.places import default_place, made_default_place, must_be_free
 from harness.runs.planning import Ask, make_plan, planned, store_clips
 from harness.runs.progress import Progress
 from harness.runs.remaining import remaining
@@ -34,11 +34,10 @@ from sessions.secrets import Secrets
 def begin_run(ask: Ask, secrets: Secrets, out: Path | None, kind: str) -> RunFolder:
     """Make the run folder with its plan and the user's audio."""
     address_of(ask.target)  # before anything is made, or this machine's floor is taken
-    path = out or default_place(kind)
-    must_be_free(path)
+    must_be_free(out or default_place(kind))
     floor = run_timed(timing_floor(TimerWheel(MonotonicClock())))
     plan = make_plan(ask, secrets, floor)
-    run = RunFolder.create(path, plan)
+    run = RunFolder.create(out or made_default_place(kind), plan)
     store_clips(run, ask.scripts)
     return run
 

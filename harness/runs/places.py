@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 
@@ -20,10 +21,22 @@ def default_place(kind: str) -> Path:
     """A name by the wall clock that nobody has: two runs may begin in one second."""
     path = Path("runs") / f"{re.sub(r'[:.+].*$', '', wall_time().replace(':', '-'))}-{kind}"
     place, number = path, 1
-    while _held(place):
-        number += 1
-        place = path.with_name(f"{path.name}-{number}")
+    with disk_errors(path):
+        while place.exists():
+            number += 1
+            place = path.with_name(f"{path.name}-{number}")
     return place
+
+
+def made_default_place(kind: str) -> Path:
+    """The same, and the folder is made: of two commands that begin at once each has its own. Raises `SetupError`."""
+    while True:
+        place = default_place(kind)
+        with disk_errors(place):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                place.mkdir()
+                return place
 
 
 def must_be_free(place: Path, runs: int = 1) -> None:

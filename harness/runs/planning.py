@@ -26,6 +26,7 @@ from sessions.secrets import Secrets
 from sessions.tables import load
 
 FRAME_MS = 20
+DIALOGUES_AT_MOST = 1_000_000
 _SHOWN_PACKAGES = ("duologue", "numpy", "soxr", "soundfile", "websockets", "aiohttp", "uvloop")
 
 
@@ -66,7 +67,8 @@ class Slot:
 
 
 def make_plan(ask: Ask, secrets: Secrets, floor: dict[str, float]) -> Plan:
-    """The plan for `ask`: everything that it needs to be repeated, nothing that is secret."""
+    """The plan for `ask`: everything that it needs to be repeated, nothing that is secret. Raises `SetupError`."""
+    _must_be_countable(ask)
     dialect: Dialect = load(CLIENTS, ask.protocol, "protocol")(SessionOptions(turn_detection=ask.turn_detection))
     return Plan(
         created=wall_time(),
@@ -94,6 +96,17 @@ def make_plan(ask: Ask, secrets: Secrets, floor: dict[str, float]) -> Plan:
         workers=ask.workers,
         reflector=ask.reflector,
     )
+
+
+def _must_be_countable(ask: Ask) -> None:
+    """What is left to do is a list, which has to fit into memory. Raises `SetupError`."""
+    rounds = ask.load.rate_per_s * ask.load.duration_s / len(ask.scripts) if ask.load.duration_s else ask.repeat
+    dialogues = (ask.warmup + rounds) * len(ask.scripts)
+    if dialogues > DIALOGUES_AT_MOST:
+        raise SetupError(
+            f"this would be {dialogues:,.0f} dialogues; a run holds at most {DIALOGUES_AT_MOST:,}",
+            "Ask for fewer: a smaller --repeat, --warmup, --rate or --duration",
+        )
 
 
 def _planned(script: Script) -> PlannedScript:
