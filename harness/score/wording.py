@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from harness.report.wording import DASH, counts, digits_for, number, plural, reasons, span
 from harness.score.summary import MetricScores, Scores
 from metrics.scoring import Aggregate
 
 _NO_UNIT = frozenset({"count", "ratio"})
+_UNUSABLE: Final = re.compile(r"(?:\w+ failed: )*(cannot use .*)", re.DOTALL)
+"""What the reader of sounds says of a file, passed on from metric to metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +89,28 @@ def missing(one: Aggregate, everywhere: Mapping[str, int]) -> str:
     own = {reason: count for reason, count in one.unavailable.items() if reason not in everywhere}
     told = [f"unavailable: {reasons(own)}"] if own else []
     if one.failed:
-        told.append(f"failed {one.failed} of {one.used + one.skipped + one.failed}: {reasons(one.errors)}")
+        told.append(f"failed {one.failed} of {one.used + one.skipped + one.failed}: {reasons(_errors(one))}")
     return "; ".join(told)
+
+
+def _errors(one: Aggregate) -> dict[str, int]:
+    """Files that cannot be used fail every figure alike: `unusable_line` names them once."""
+    unusable = sum(count for error, count in one.errors.items() if _UNUSABLE.fullmatch(error))
+    others = {error: count for error, count in one.errors.items() if not _UNUSABLE.fullmatch(error)}
+    return {"files that cannot be used, see below": unusable, **others} if unusable else others
+
+
+def unusable_line(scores: Scores) -> Iterator[str]:
+    """The files that hold no usable sound, each once, with the mend; nothing where there are none."""
+    files = dict.fromkeys(
+        found[1]
+        for metric in scores.metrics.values()
+        for one in metric.aggregates
+        for error in one.errors
+        if (found := _UNUSABLE.fullmatch(error))
+    )
+    if files:
+        yield f"Failed: {'; '.join(sorted(files))}."
 
 
 def samples_line(scores: Scores) -> str:
@@ -101,6 +125,7 @@ def samples_line(scores: Scores) -> str:
 def lines_below(scores: Scores) -> Iterator[str]:
     """What a reader must know beside the figures."""
     yield samples_line(scores)
+    yield from unusable_line(scores)
     yield from empty_lines(scores)
     for name, found in scores.metrics.items():
         if found.flags:

@@ -49,7 +49,7 @@ def not_judged(samples: FloatPcm, rate_hz: int) -> str:
     """
     seconds = len(samples) / rate_hz
     if seconds < SHORTEST_S:
-        return f"too short: {seconds:.2f} s, at least {SHORTEST_S:.1f} s are needed"
+        return f"too short: under {SHORTEST_S:.1f} s"  # one reason in a table, however short each is
     peak = peak_of(samples)
     if peak > _WRONG_SCALE:
         return f"wrong scale: the peak is {peak:.6g}, full scale is 1"

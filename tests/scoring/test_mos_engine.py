@@ -44,7 +44,7 @@ def test_readers_and_order_change_no_score_and_bad_sounds_are_named(tmp_path: Pa
     clean, noisy, soft = first["clean"], first["noisy"], first["soft"]
     assert isinstance(clean, float) and isinstance(noisy, float) and isinstance(soft, float)
     assert clean - noisy > 0.7 and soft - noisy > 0.7
-    assert first["0.1 s"] == "unavailable because too short: 0.10 s, at least 0.2 s are needed"
+    assert first["0.1 s"] == "unavailable because too short: under 0.2 s"
     assert first["silence"] == "unavailable because silence: nothing is louder than -60 dBFS"
     assert str(first["no file"]).startswith("error: ")
     flags = {line.sample: line.score.flags for line in ScoreStore(tmp_path / "one").lines("plcmos")}

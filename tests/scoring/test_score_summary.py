@@ -170,6 +170,15 @@ def test_the_table(tmp_path: Path) -> None:
     assert "quality/2: kernel=soxr." in rows
 
 
+def test_a_file_that_cannot_be_used_is_told_once(tmp_path: Path) -> None:
+    broken = "cannot use a.wav: it is empty (0 bytes). Give a WAV file"
+    lines = [line(QUALITY, 0, Failed(broken)), line(ERRORS, 0, Failed(f"asr failed: {broken}"))]
+    text = " ".join(printed(summed_up(tmp_path, lines, "quality", "errors")).split())
+    assert text.count("it is empty (0 bytes)") == 1
+    assert "failed 1 of 3: files that cannot be used, see below (1)" in text
+    assert f"Failed: {broken}." in text
+
+
 def test_a_figure_that_says_nothing_beside_others_is_no_row(tmp_path: Path) -> None:
     scores = summed_up(tmp_path, FIRST, "quality")
     (full, *_) = scores.metrics["quality"].aggregates

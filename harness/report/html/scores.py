@@ -9,7 +9,7 @@ from harness.report.html.markup import Markup, join, tag
 from harness.report.wording import DASH, counts, digits_for, number
 from harness.results.dialogue_result import DialogueResult
 from harness.score.summary import Scores, read_scores
-from harness.score.wording import Row, samples_line, score_rows, settings_lines
+from harness.score.wording import Row, samples_line, score_rows, settings_lines, unusable_line
 from metrics.result import Failed, Measured, Unavailable, Value
 from sessions.errors import BadFile
 
@@ -85,6 +85,8 @@ def _row(row: Row, meaning: str) -> Markup:
 
 def _notes(scores: Scores) -> Iterable[Markup]:
     yield tag("p", samples_line(scores), class_="soft")
+    for line in unusable_line(scores):
+        yield tag("p", line, class_="soft")
     for name, found in scores.metrics.items():
         if found.flags:
             yield tag("p", f"Remarks of {name}: {counts(found.flags)}.", class_="soft")
