@@ -15,6 +15,7 @@ from harness.recognise.speech import pieces, silence, stretches
 from harness.recognise.word_times import in_sound
 from metrics.result import Failed, Measured, Unavailable, Value
 from metrics.scoring import FloatPcm, Piece, Score
+from metrics.speech_quality.opinion import wrong_scale
 from metrics.transcript import WORDS, Transcript, Word, primary
 from sessions.audio import resample, to_float
 from sessions.errors import DuologueError, MetricUnavailable, SetupError
@@ -66,6 +67,8 @@ class Recogniser:
         return found or f"it is audible, but no voice is in it ({self._speech})"
 
     def _hear(self, piece: Piece, speech: list[Stretch] | str) -> Transcript | DuologueError:
+        if why := wrong_scale(piece.samples):  # clipped to noise, it would be heard as words that nobody said
+            return MetricUnavailable(why)
         asked = primary(piece.sample.language) or self._language
         if isinstance(speech, str):
             return self._transcript("", "", asked, no_speech=speech)

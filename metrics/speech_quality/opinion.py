@@ -50,12 +50,17 @@ def not_judged(samples: FloatPcm, rate_hz: int) -> str:
     seconds = len(samples) / rate_hz
     if seconds < SHORTEST_S:
         return f"too short: under {SHORTEST_S:.1f} s"  # one reason in a table, however short each is
-    peak = peak_of(samples)
-    if peak > _WRONG_SCALE:
-        return f"wrong scale: the peak is {peak:.6g}, full scale is 1"
+    if why := wrong_scale(samples):
+        return why
     if loudest_dbfs(samples, rate_hz) < SILENCE_DBFS:
         return f"silence: nothing is louder than {SILENCE_DBFS:.0f} dBFS"
     return ""
+
+
+def wrong_scale(samples: FloatPcm) -> str:
+    """Why these are no samples of full scale 1; "" where they may be."""
+    peak = peak_of(samples)
+    return f"wrong scale: the peak is {peak:.6g}, full scale is 1" if peak > _WRONG_SCALE else ""
 
 
 def within_full_scale(samples: FloatPcm) -> FloatPcm:

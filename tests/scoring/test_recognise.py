@@ -79,6 +79,12 @@ class TestSilence:
         found = transcript_of(the_one(asr.score([piece(tone(99))])))
         assert found == Unavailable("no speech: the sound lasts 99 ms, less than 100 ms")
 
+    def test_integers_taken_for_floats_are_never_decoded(self) -> None:
+        asr, backend = recogniser()
+        found = transcript_of(the_one(asr.score([piece(32767 * tone(1000))])))
+        assert isinstance(found, Unavailable) and found.because.startswith("wrong scale: the peak is 4633")
+        assert backend.asked == []
+
     @pytest.mark.embedded
     @pytest.mark.parametrize("samples", [noise(2000, -30.0), tone(2000)])
     def test_what_is_no_voice_is_not_decoded(self, samples: FloatPcm) -> None:
