@@ -232,11 +232,13 @@ class RunFolder:
         file = path / "plan.json"
         if not file.is_file():
             inside = [str(plan.parent) for plan in sorted(path.glob("*/plan.json"))]
-            mend = f"Give one of the runs in it: {', '.join(inside[:3])}{' …' if len(inside) > 3 else ''}"
-            raise SetupError(
-                f"{path} is not a run folder (no plan.json in it)",
-                mend if inside else "Give the folder that a run printed",
-            )
+            mend = "Give the folder that a run printed"
+            if inside:
+                mend = f"Give one of the runs in it: {', '.join(inside[:3])}{' …' if len(inside) > 3 else ''}"
+            around = next((above for above in path.absolute().parents[:2] if (above / "plan.json").is_file()), None)
+            if around is not None:
+                mend = f"It lies in a run; give that: {around}"
+            raise SetupError(f"{path} is not a run folder (no plan.json in it)", mend)
         return cls(path, read_json(file, Plan, PLAN_VERSION, of="plan "))
 
     @contextlib.contextmanager

@@ -549,6 +549,7 @@ async def test_the_command_prints_a_table_and_says_where_the_result_is(tmp_path:
         (["--user", "a.wav", "--agent", "a.wav"], 2, "--user and --agent are both a.wav"),
         (["EMPTY"], 2, "there is nothing to analyze in"),
         (["nowhere.wav"], 2, "there is no such file"),
+        (["CALLS", "--lane", "middle"], 2, "there is no lane 'middle'. Say left, right, or a channel's number from 0"),
         (["CALL", "--labels", "nowhere.txt"], 2, "No such file or directory"),
         (["QUIET"], 1, "Nothing was measured: no turn of a user was found."),
     ],
@@ -556,7 +557,12 @@ async def test_the_command_prints_a_table_and_says_where_the_result_is(tmp_path:
 async def test_exit_codes(tmp_path: Path, arguments: list[str], code: int, words: str) -> None:
     (tmp_path / "empty").mkdir()
     quiet = wave(tmp_path / "quiet.wav", np.column_stack([tones(3), tones(3, (1, 2))]))
-    places = {"EMPTY": str(tmp_path / "empty"), "QUIET": str(quiet), "CALL": str(stereo(tmp_path / "call.wav"))}
+    places = {
+        "CALLS": str(tmp_path),
+        "EMPTY": str(tmp_path / "empty"),
+        "QUIET": str(quiet),
+        "CALL": str(stereo(tmp_path / "call.wav")),
+    }
     ran = await run("analyze", *(places.get(word, word) for word in arguments), "--method", "energy-1", cwd=tmp_path)
     assert ran.code == code
     assert words in " ".join((ran.err if code == 2 else ran.out).split())

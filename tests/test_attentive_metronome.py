@@ -86,6 +86,14 @@ def test_the_stop_latency_is_the_scripted_delay_exactly(tmp_path: Path, delay_ms
     assert [at - turn.start_ns for at, turn in zip(truth_ns, starts, strict=True)] == [delay_ms * NS_PER_MS] * 5
 
 
+def test_the_shipped_behaviour_stops_as_it_says() -> None:
+    """`interruptible` at the instants of the shipped script barge-in: 1500 and 600 ms after the first sound."""
+    played, _ = play("interruptible", [asked(), barge_in(1500), asked(300), barge_in(600)])
+    assert [turn.outcome for turn in played.turns] == ["interrupted", "answered"] * 2
+    for index in (1, 3):
+        assert played.turns[index].turn_taking["barge_in_stop_ms"] == Value(150)
+
+
 def test_false_stops_and_ignored_interruptions_are_counted_exactly(tmp_path: Path) -> None:
     """20 coughs of which 7 stop the agent, 10 interruptions of which it ignores 3. Each follows a question."""
     false_stops = {0, 3, 4, 9, 12, 17, 19}

@@ -78,6 +78,8 @@ def test_not_a_run_and_a_run_already_there(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="not a run folder"):
         RunFolder.open(tmp_path)
     RunFolder.create(tmp_path / "run", plan())
+    with pytest.raises(SetupError, match=r"It lies in a run; give that: .*/run$"):
+        RunFolder.open(tmp_path / "run" / "dialogues" / "d0001")
     with pytest.raises(SetupError, match="--resume"):
         RunFolder.create(tmp_path / "run", plan())
 

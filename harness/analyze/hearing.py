@@ -45,7 +45,7 @@ class Heard:
         if self.is_silent:
             yield f"{who} is silent"
         elif not self.stretches:
-            yield f"the detector hears no speech in {who}"
+            yield f"the detector hears no speech in {who}, which is not silent: --method energy-1 goes by level alone"
         if self.clipped:
             yield f"{who} is clipped {self.clipped} times: edges of speech may be found elsewhere"
 

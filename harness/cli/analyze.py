@@ -67,7 +67,10 @@ def analyze(
     from harness.analyze.analysis import Asked
     from harness.analyze.result import encode
     from harness.analyze.written import check_free, write
+    from harness.from_recording.lanes import check_lane
 
+    for name in filter(None, (lane, other)):
+        check_lane(name)
     if out is not None:
         check_free(out, force=force)
     samples = _samples(recording, user, agent, lane, other)

@@ -20,14 +20,14 @@ def export(run: Path, name: str, out: Path | None) -> int:
 
     \b
     csv       one row per turn, as turns.csv
-    parquet   the same with types, null where unavailable (needs the extra `export`)
+    parquet   the same with types, null where unavailable (extra `export`)
     audacity  label tracks per dialogue: user, agent, events, latencies …
-    elan      an .eaf per dialogue with the same as tiers, and its recording as WAV
+    elan      an .eaf per dialogue with the same as tiers, its recording as WAV
     latex     the table of the run (booktabs)
 
     \b
     Example:
-      duologue export runs/2026-11-29T10-15-00-demo --format parquet --out turns.parquet
+      duologue export runs/2026-11-29T10-15-00-demo --format parquet
     """
     from harness.export.formats import export_run
     from sessions.runs import RunFolder

@@ -13,8 +13,10 @@ _EXAMPLES = """
 \b
 Examples:
   duologue replay runs/2026-11-29T10-15-00-talk --against ws://127.0.0.1:8765
-  duologue replay runs/2026-11-29T10-15-00-talk/dialogues/d0003 --against ws://new:8765 --as scripted
-  duologue replay RUN --against wss://api.openai.com/v1/realtime?model=gpt-realtime --api-key-env OPENAI_API_KEY
+  duologue replay runs/2026-11-29T10-15-00-talk/dialogues/d0003 \\
+      --against ws://new:8765 --as scripted
+  duologue replay RUN --api-key-env OPENAI_API_KEY \\
+      --against "wss://api.openai.com/v1/realtime?model=gpt-realtime"
 """
 
 

@@ -110,9 +110,9 @@ def _when(number: int, turn: ScriptTurn) -> str:
     if start.after == "at":
         return f"{start.at_ms} ms after the session is ready"
     events = {
-        "reply": "the session is ready" if number == 1 else "the reply before it was heard",
-        "onset": "the first sound of the reply before it was heard",
-        "speech": "the user's own turn before it has ended",
+        "reply": "the session is ready" if number == 1 else "the previous reply was heard to its end",
+        "onset": "the first sound of the previous reply was heard",
+        "speech": "the user's own previous turn ended",
     }
     return f"{start.gap_ms} ms after {events[start.after]}"
 

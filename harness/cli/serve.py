@@ -26,14 +26,17 @@ _PORT, _REFLECTOR_PORT = 8765, 8766
 _EXAMPLES = """
 \b
 Examples:
-  duologue serve                                     the embedded assistant, on the CPU
-  duologue serve --asr whisper-tiny.en --port 9000   a quicker recogniser, on another port
-  duologue serve --metronome steady                  a server whose every write is known
+  duologue serve                             the embedded assistant, on the CPU
+  duologue serve --asr whisper-tiny.en       with a quicker recogniser
+  duologue serve --metronome steady          a server whose every write is known
+  duologue serve --metronome interruptible   one that stops 150 ms after it is
+                                             interrupted, for talk
   duologue serve --metronome mine.yaml --write-log writes.jsonl
-  duologue serve --metronome list                    the behaviours that come with it
+  duologue serve --metronome list            the behaviours that come with it
   duologue serve --replay runs/2026-11-29T10-15-00-demo/dialogues/d0001
-                                                     a recorded dialogue again, message by message
-  duologue serve --reflector --host 0.0.0.0          beside a model server: tells the network's share
+                                             a recorded dialogue again
+  duologue serve --reflector --host 0.0.0.0  beside a model server: tells the
+                                             network's share
 
 \b
 Then, in another terminal:

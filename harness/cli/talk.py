@@ -23,9 +23,10 @@ _EXAMPLES = """
 Examples:
   duologue talk ws://127.0.0.1:8765 --script barge-in
   duologue talk ws://127.0.0.1:8765 --script all
-  duologue talk wss://api.openai.com/v1/realtime?model=gpt-realtime \\
-      --api-key-env OPENAI_API_KEY --script backchannel --script noise --repeat 5
-  duologue talk ws://127.0.0.1:8765 --script mid-sentence-pauses --vad silence_duration_ms=700
+  duologue talk "wss://api.openai.com/v1/realtime?model=gpt-realtime" \\
+      --api-key-env OPENAI_API_KEY --script backchannel --repeat 5
+  duologue talk ws://127.0.0.1:8765 --script mid-sentence-pauses \\
+      --vad silence_duration_ms=700
   duologue talk --resume runs/2026-11-29T10-15-00-talk
   duologue talk ws://127.0.0.1:8765 --mic
 """

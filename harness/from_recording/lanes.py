@@ -43,13 +43,18 @@ def open_call(path: Path) -> Call:
         return Call(path, int(file.samplerate), int(file.channels), samples, file.channels > 1 and same)
 
 
-def lane_number(call: Call, lane: str) -> int:
-    """`left`, `right` or a number from 0 → the channel. Raises `SetupError` where the call has no such channel."""
-    number = _NAMES.get(lane, int(lane) if lane.isdecimal() else -1)
-    if 0 <= number < call.channels:
-        return number
+def check_lane(lane: str) -> None:
+    """Before any file is opened: raises `SetupError` for what is no lane of any."""
     if lane not in _NAMES and not lane.isdecimal():
         raise SetupError(f"there is no lane {lane!r}", "Say left, right, or a channel's number from 0")
+
+
+def lane_number(call: Call, lane: str) -> int:
+    """`left`, `right` or a number from 0 → the channel. Raises `SetupError` where the call has no such channel."""
+    check_lane(lane)
+    number = _NAMES[lane] if lane in _NAMES else int(lane)
+    if 0 <= number < call.channels:
+        return number
     has = "1 channel" if call.channels == 1 else f"{call.channels} channels"
     raise SetupError(f"{call.path} has {has}, and no lane {lane}", f"Say a number from 0 to {call.channels - 1}")
 

@@ -99,9 +99,8 @@ def attempt_lines(summary: Summary) -> Iterator[str]:
     if summary.dialogues.lost:
         lost = plural(attempts.lost, "more turn"), plural(summary.dialogues.lost, "dialogue")
         yield f"Lost: {lost[0]} in {lost[1]}, of which nothing is known."
-    other = {name: count for name, count in attempts.outcomes["completed"].items() if name != "answered"}
-    if other:
-        yield f"Completed other than by an audible answer: {counts(other)}."
+    if attempts.outcomes["completed"].keys() - {"answered"}:
+        yield f"Completed: {counts(attempts.outcomes['completed'])}."
     if attempts.invalid:
         limit_ms = summary.conditions.lateness_limit_ms
         yield f"Invalid: this machine was more than {limit_ms:g} ms late, so their figures are not used."

@@ -97,4 +97,4 @@ def _notes(summary: Summary) -> Iterable[Markup]:
     for warning in summary.clock.warnings if summary.clock is not None else ():
         yield tag("p", warning, class_="note bad")
     for remark in summary.remarks:
-        yield tag("p", f"{remark}.", class_="note quiet")
+        yield tag("p", f"{remark[:1].upper()}{remark[1:]}.", class_="note quiet")
