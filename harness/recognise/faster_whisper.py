@@ -25,6 +25,7 @@ DEFAULT_MODEL: Final = "whisper-base"
 SETTINGS: Final = "greedy-1: beam 1, temperature 0, no earlier text, timestamp tokens, windows of at most 28 s"
 PROMPTS: Final = {"zh": "以下是普通话的句子。"}
 """What the decoder reads first. Without it Whisper writes Mandarin in traditional characters as often as not."""
+_WEIGHTS: Final = "model.bin"
 _PREPENDED: Final = "\"'“¿([{-"
 _APPENDED: Final = "\"'.。,，!！?？:：”)]}、"
 _SUPPRESS: Final = [-1]
@@ -139,18 +140,24 @@ def _folder(model: str) -> tuple[Path, str, str]:
     name = model or DEFAULT_MODEL
     if name in MANIFEST:
         place = found(name)
-        return place.path, name, place.sha256s["model.bin"]
+        return place.path, name, place.sha256s[_WEIGHTS]
     path = Path(name).expanduser()
     if not path.is_dir():
         known = ", ".join(sorted(entry.name for entry in MANIFEST.values() if entry.role == "asr"))
         raise SetupError(f"faster-whisper has no model {name!r}", f"Known: {known}; or give a folder that holds one")
     mend = "Give the folder of a CTranslate2 Whisper"
-    return path, path.name, hash_of(path / "model.bin", "the recogniser's weights", mend)
+    return path, path.name, hash_of(path / _WEIGHTS, "the recogniser's weights", mend)
 
 
 def _make(asked: Asked) -> FasterWhisper:
     folder, name, _ = _folder(asked.model)
-    return FasterWhisper(folder, name, device=_device())
+    try:
+        return FasterWhisper(folder, name, device=_device())
+    except RuntimeError as error:
+        if _WEIGHTS not in str(error):
+            raise
+        what = str(error).partition("\n")[0]
+        raise SetupError(f"the recogniser's weights in {folder} cannot be loaded ({what})", "Copy them anew") from error
 
 
 def _identify(asked: Asked) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import jiwer
 import msgspec
@@ -24,6 +25,7 @@ from metrics.transcript import WORDS, Transcript, Word, primary, transcript_of
 from sessions.audio import resample, to_float
 from sessions.errors import MetricUnavailable, PeerError, SetupError
 from sessions.scripts import load_script
+from sessions.weights import folder
 from tests.scoring.voices import join, noise, piece, quiet, say
 
 
@@ -321,6 +323,13 @@ class TestRealWhisper:
     def test_a_language_that_whisper_does_not_know(self, real: Recogniser) -> None:
         found = transcript_of(the_one(real.score([piece(say("Hello there."), "tlh")])))
         assert found == Unavailable("the recogniser whisper-base hears not 'tlh'; the sample is 'tlh'")
+
+    def test_weights_that_are_cut_short_are_told_in_one_line(self, tmp_path: Path) -> None:
+        for file in folder("whisper-base").iterdir():
+            (tmp_path / file.name).write_bytes(file.read_bytes() if file.name != "model.bin" else b"\6\0\0\0cut")
+        with pytest.raises(SetupError, match=r"weights in .* cannot be loaded \(File model\.bin is incomplete") as told:
+            make(asked(asr=f"faster-whisper:{tmp_path}"))
+        assert "\n" not in str(told.value)
 
     def test_what_transcripts_depend_on_is_named(self) -> None:
         identity = identify(asked())

@@ -43,7 +43,7 @@ def _read(path: Path) -> dict[str, Tensor]:
         # torch seeks beyond the end of a file that was cut short, and trips over one that holds something else (a
         # sound, a page) in whatever way its bytes happen to be read.
         why = "it is cut short, or no checkpoint of tensors"
-        raise SetupError(f"cannot use {path} ({size:,} bytes) as a checkpoint: {why}", _FETCH) from error
+        raise SetupError(f"cannot take {path} ({size:,} bytes) as a checkpoint: {why}", _FETCH) from error
     if not isinstance(state, dict) or not all(isinstance(tensor, Tensor) for tensor in state.values()):
         what = "holds no tensors by name" if not isinstance(state, dict) else f"holds {_some(map(str, state))} instead"
         raise SetupError(f"{path} is not a UTMOS22-strong checkpoint: it {what}", _FETCH)
