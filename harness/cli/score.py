@@ -192,16 +192,24 @@ def _list(as_json: bool) -> None:
 
 
 def _as_fields(one: Metric, missing: str) -> dict[str, Any]:
-    """A metric for programs. missing: why it cannot be had here, "" where it can."""
+    """A metric for programs. parts: options of what it rests on, which is in no table · missing: why it cannot be had
+    here, "" where it can."""
+    from harness.score.table import parts_of
+
     return {
         "name": one.name,
         "version": one.version,
         "purpose": one.purpose,
         "figures": {figure.name: figure.formula for figure in one.figures},
-        "options": {
-            option.name: {"default": option.default, "choices": list(option.choices), "help": option.help}
-            for option in one.options
-        },
+        "options": _options(one),
+        "parts": {part.name: _options(part) for part in parts_of(one) if part.options},
         "languages": list(one.languages),
         "missing": missing,
+    }
+
+
+def _options(one: Metric) -> dict[str, Any]:
+    return {
+        option.name: {"default": option.default, "choices": list(option.choices), "help": option.help}
+        for option in one.options
     }

@@ -17,7 +17,7 @@ from rich.text import Text
 from harness.report.footnotes import Footnotes
 from harness.report.wording import DASH, one_line
 from harness.score.summary import Scores
-from harness.score.table import metric
+from harness.score.table import metric, parts_of
 from harness.score.wording import lines_below, told_rows
 from metrics.scoring import Metric, ScoreLine
 
@@ -74,8 +74,10 @@ def print_metrics(rows: Iterable[tuple[Metric, str]], console: Console) -> None:
         table.add_column(title, no_wrap=title != "what it is; what it needs", overflow="fold")
     for one, why in rows:
         told = Text(one_line(one.purpose))
-        if one.options:
-            told.append(f"\noptions: {', '.join(option.name for option in one.options)}", style="dim")
+        options = [option.name for option in one.options]
+        options += [f"{part.name}.{option.name}" for part in parts_of(one) for option in part.options]
+        if options:
+            told.append(f"\noptions: {', '.join(options)}", style="dim")
         if why:
             told.append(f"\nnot here: {one_line(why)}", style="dim")
         table.add_row(one.name, one.version.rpartition("/")[2], told)

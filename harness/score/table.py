@@ -34,3 +34,12 @@ def metric(name: str) -> Metric:
     if not isinstance(found, Metric):
         raise TypeError(f"metric {name!r} is a {type(found).__name__}, not a metrics.scoring.Metric")
     return found
+
+
+def parts_of(one: Metric) -> list[Metric]:
+    """What it rests on that is in no table of its own, once each: those parts' options are its own too."""
+    found: dict[str, Metric] = {}
+    for name in one.needs:
+        needed = metric(name)
+        found |= {part.name: part for part in (*parts_of(needed), needed) if part.hidden}
+    return list(found.values())

@@ -119,7 +119,7 @@ def test_a_null_is_no_row(tmp_path: Path) -> None:
     ("name", "content", "told"),
     [
         ("t.jsonl", '{"id": "x1", "text": "one"}', "its first id is 'x1', the first file 'a.wav'"),
-        ("t.tsv", "a one\nb two\n", "no tab in it, so it has no text; is it divided by spaces?"),
+        ("t.tsv", "a one\nb two\n", "no tab in it, so it has no text (is it divided by spaces?). Rows are"),
         ("t.csv", "a one\n", "no comma in it"),
         ("t.csv", "id,text\na,one,two\n", "3 columns where 2 are expected (id, text)"),
         ("t.jsonl", '{"id": "a", "text": "one"}\n{"id": "a.wav", "text": "two"}', "'a.wav' and 'a' are both a.wav"),

@@ -47,11 +47,13 @@ NEVER = Metric(
 PART = Metric(
     "part", "1", "is a part", (Figure("part", "", "none", "Part", "by hand"),),
     derive="tests.scoring.test_score_command:never",
+    options=(Option("size", "big", "of the part"),),
     hidden=True,
 )  # fmt: skip
 APART = Metric(
     "apart", "1", "runs elsewhere", (Figure("apart", "", "none", "Apart", "by hand"),),
     make="tests.scoring.test_score_command:never",
+    needs=("part",),
     environment="nowhere",
 )  # fmt: skip
 LOG = "LOG_OF_WHAT_WAS_SCORED"
@@ -271,6 +273,8 @@ def test_the_list() -> None:
     listed = json.loads(invoke("--list", "--json")[1])
     assert {one["name"]: bool(one["missing"]) for one in listed} == {"letters": False, "never": True, "apart": True}
     assert "Run `make nowhere`" in listed[-1]["missing"]
+    assert "options: part.size" in rows
+    assert listed[-1]["parts"] == {"part": {"size": {"default": "big", "choices": [], "help": "of the part"}}}
 
 
 @pytest.mark.parametrize(

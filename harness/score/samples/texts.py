@@ -141,7 +141,7 @@ def _columns(file: Path, rows: Iterable[tuple[int, list[str]]], field: str, divi
                 continue
             names = ["id", "text"]
         if len(cells) < 2:
-            what = f"no {divided_by} in it, so it has no text; is it divided by spaces?"
+            what = f"no {divided_by} in it, so it has no text (is it divided by spaces?)"
             raise BadFile(str(file), what, line=number, mend=_MEND)
         if len(cells) != len(names):
             what = f"{len(cells)} columns where {len(names)} are expected ({', '.join(names)})"
