@@ -180,3 +180,21 @@ def test_a_language_that_is_no_tag_is_refused(tmp_path: Path, language: str) -> 
     text.write_text(json.dumps({"id": "a", "text": "hi", "language": language}))
     with pytest.raises(BadFile, match=r"t\.jsonl:1: the language of 'a' is .* Give a tag"):
         read_rows(text, "text")
+
+
+def test_half_a_character_is_no_obstacle(tmp_path: Path) -> None:
+    text = tmp_path / "t.jsonl"
+    text.write_text('{"id": "a", "text": "hi \\ud83d there \\ud83d\\ude00", "emotion": "\\ude00"}')
+    (row,) = read_rows(text, "text").values()
+    assert (row.text, row.emotion) == (
+        "hi \N{REPLACEMENT CHARACTER} there \N{GRINNING FACE}",
+        "\N{REPLACEMENT CHARACTER}",
+    )
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.jsonl"])
+def test_json_without_end_is_refused(tmp_path: Path, name: str) -> None:
+    text = tmp_path / name
+    text.write_text("[" * 100_000)
+    with pytest.raises(BadFile, match="it is no JSON"):
+        read_rows(text, "text")

@@ -37,3 +37,9 @@ def must_be_text(place: Path) -> None:
     """Raise `SetupError` for a folder whose path is no text."""
     if not is_text(str(place.resolve())):
         raise SetupError(f"the path {as_text(str(place))} is not UTF-8", "Rename that folder, then score what is in it")
+
+
+def whole(text: str) -> str:
+    """JSON can hold halves of characters, as a system that cuts its output leaves them: pairs are joined, a lone half
+    is U+FFFD. No score could be written with one."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -11,7 +11,7 @@ from harness.results.derive import derive
 from harness.results.raw_record import raw_record
 from harness.results.recording import reply_file, write_replies
 from harness.runs.planning import slot_of
-from harness.score.samples.names import must_be_text
+from harness.score.samples.names import must_be_text, whole
 from metrics.attribution import TurnReplies, attribute
 from metrics.conversation import Conversation, Reply
 from metrics.cut import cut_ns
@@ -126,7 +126,7 @@ def _sample(
         group=known.group,
         order=known.order,
         language=known.language,
-        text=text or None,
+        text=whole(text) or None,
         reference=known.reference,
         rate_hz=conversation.rate_hz,
         borders=tuple(_borders(spoken)),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from harness.score.samples.names import LANGUAGE_MEND, is_language
+from harness.score.samples.names import LANGUAGE_MEND, is_language, whole
 from sessions.errors import BadFile, SetupError
 
 ID_NAMES: Final = ("id", "audio", "path", "file", "name", "key", "utterance")
@@ -66,7 +66,7 @@ def _json_lines(file: Path, content: str, field: str) -> Iterator[Row]:
             continue
         try:
             value = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise BadFile(str(file), f"it is no JSON: {error}", line=number, mend=_MEND) from error
         yield from _of_object(file, value, field, number)
 
@@ -74,7 +74,7 @@ def _json_lines(file: Path, content: str, field: str) -> Iterator[Row]:
 def _json(file: Path, content: str, field: str) -> Iterator[Row]:
     try:
         value = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadFile(str(file), f"it is no JSON: {error}") from error
     if isinstance(value, list):
         for item in value:
@@ -110,11 +110,12 @@ def _row(file: Path, name: str, values: Mapping[str, Any], field: str, line: int
         return
     if not isinstance(text, str):
         raise BadFile(str(file), f"the text of {name!r} is a {type(text).__name__}, not text", line=line or None)
+    name, text, emotion = (whole(each) for each in (name, text, str(values.get("emotion") or "")))
     language = str(values.get("language") or "").strip()
     if language and not is_language(language):
         what = f"the language of {name!r} is {language!r}, which is no language tag"
         raise BadFile(str(file), what, line=line or None, mend=LANGUAGE_MEND)
-    yield Row(name, text, language, str(values.get("emotion") or ""), line)
+    yield Row(name, text, language, emotion, line)
 
 
 def _tsv(file: Path, content: str, field: str) -> Iterator[Row]:
