@@ -4,9 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CHROMIUM := chromium chromium-browser google-chrome-stable google-chrome chrome
-SOUND := pulseaudio libportaudio2 libasound2-plugins
 # Most tests wait for real time: files of them side by side.
-JOBS ?= -n 2 --dist loadfile
+JOBS ?= -n 3 --dist loadfile
 # What the environments are made from: a change in either makes them anew.
 MADE_FROM := pyproject.toml constraints.txt
 
@@ -18,7 +17,7 @@ WITHOUT_THEIR_NEEDS := distillmos==0.9.1 xls-r-sqa==0.1.0
 EMOTION := .venv-emotion
 EMOTION_PIP = $(EMOTION)/bin/python -m pip --disable-pip-version-check --quiet install
 
-.PHONY: demo score emotion test check benchmarks chromium sound clean
+.PHONY: demo score emotion test check benchmarks chromium sound wordnet clean
 
 ## Hold three spoken dialogues with the embedded server and print what was measured.
 demo: $(VENV)/.embedded
@@ -37,7 +36,7 @@ score: $(VENV)/.score
 emotion: $(EMOTION)/.made
 
 ## Everything that CI runs: style, types, all tests on real models and real peers.
-test: $(VENV)/.dev $(EMOTION)/.made chromium sound
+test: $(VENV)/.dev $(EMOTION)/.made chromium sound wordnet
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
@@ -55,30 +54,29 @@ check: $(VENV)/.dev
 benchmarks: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.accuracy
 
-# The browser in which report.html is tested. Without it those tests are skipped; in CI they fail.
-chromium:
-	@for name in $(CHROMIUM); do command -v $$name >/dev/null && exit 0; done; \
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	  echo "installing chromium ..."; \
-	  apt-get -qq update >/dev/null && \
-	  DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium >/dev/null \
-	    || echo "chromium could not be installed; the tests of report.html in a browser cannot run" >&2; \
-	else \
-	  echo "no Chromium here: the tests of report.html in a browser are skipped; on Debian: apt-get install chromium" >&2; \
-	fi
+# What tests need of the system: the browser in which report.html is opened, sound devices made of software, the words of
+# METEOR. Without them those tests are skipped; in CI they fail. $(1): how it is seen that it is there, $(2): packages.
+define from_debian
+@if $(1); then exit 0; fi; \
+if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+  echo "installing $(2) ..."; \
+  apt-get -qq update >/dev/null && \
+  DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $(2) >/dev/null \
+    || echo "$(2) could not be installed; the tests that need it cannot run" >&2; \
+else \
+  echo "tests that need $(2) are skipped; on Debian: apt-get install $(2)" >&2; \
+fi
+endef
 
-# Sound devices made of software, for the tests of the microphone. Without them those tests are skipped; in CI they fail.
+chromium:
+	$(call from_debian,for name in $(CHROMIUM); do command -v $$name >/dev/null && break; done,chromium)
+
 sound:
-	@command -v pulseaudio >/dev/null && ls /usr/lib/*/libportaudio.so.2 /usr/lib/*/alsa-lib/libasound_module_pcm_pulse.so \
-	  >/dev/null 2>&1 && exit 0; \
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	  echo "installing $(SOUND) ..."; \
-	  apt-get -qq update >/dev/null && \
-	  DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $(SOUND) >/dev/null \
-	    || echo "$(SOUND) could not be installed; the tests of the microphone cannot run" >&2; \
-	else \
-	  echo "the tests of the microphone are skipped; on Debian: apt-get install $(SOUND)" >&2; \
-	fi
+	$(call from_debian,command -v pulseaudio >/dev/null && ls /usr/lib/*/libportaudio.so.2 \
+	  /usr/lib/*/alsa-lib/libasound_module_pcm_pulse.so >/dev/null 2>&1,pulseaudio libportaudio2 libasound2-plugins)
+
+wordnet:
+	$(call from_debian,ls /usr/share/wordnet/index.noun >/dev/null 2>&1,wordnet-base)
 
 clean:
 	rm -rf .venv .venv-emotion .venv-peer-* .mypy_cache .ruff_cache .pytest_cache

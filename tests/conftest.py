@@ -6,6 +6,7 @@ import asyncio
 import functools
 import inspect
 import os
+import signal
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -14,6 +15,9 @@ from hypothesis import settings
 
 # Several test processes share few cores: threads of models that wait for each other must not spin (7 times slower).
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+# A shell ignores Ctrl-C for what it starts in the background, and so would every program that the tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # CI must not fail by luck on a change that is not at fault; people's runs go on searching.
 settings.register_profile("repeatable", derandomize=True)
