@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CHROMIUM := chromium chromium-browser google-chrome-stable google-chrome chrome
 # Most tests wait for real time: files of them side by side.
-JOBS ?= -n 3 --dist loadfile
+JOBS ?= -n 4 --dist loadfile
 # What the environments are made from: a change in either makes them anew.
 MADE_FROM := pyproject.toml constraints.txt
 

@@ -157,7 +157,7 @@ async def a_client_that_was_stopped_voids_the_turns_that_it_slept_through(tmp_pa
     said = " ".join(ran.out.split())
     assert "Invalid: this machine was more than 1000 ms late" in said
     assert re.search(r"This machine stalled in 1 turn, for (2[5-9]|3\d|\d{2})\d\d ms at worst\.", said), said
-    assert "this machine stalled in 1 turn" in (out / "report.html").read_text()
+    assert "This machine stalled in 1 turn" in (out / "report.html").read_text()
     stalls = [json.loads(line) for line in _log(out) if '"stall"' in line]
     assert max(stall["lag_ns"] for stall in stalls) >= (STOP_S - 0.5) * 1e9
 

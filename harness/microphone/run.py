@@ -67,7 +67,9 @@ def converse(run: RunFolder, access: Access, clock: Clock, talk: Talk, *, as_jso
             return exits.INTERRUPTED
         try:
             run_timed(perform(run, access, clock, talk))
-        except asyncio.CancelledError:
+        except KeyboardInterrupt as stop:
+            if not isinstance(stop.__cause__, asyncio.CancelledError):
+                raise
             run.discard()
             click.echo("interrupted: nothing of it was kept", err=True)
             return exits.INTERRUPTED

@@ -6,7 +6,7 @@ import asyncio
 import importlib
 import importlib.util
 import signal
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -25,9 +25,20 @@ def new_loop() -> asyncio.AbstractEventLoop:
 
 
 def run_timed(main: Coroutine[Any, Any, T]) -> T:
-    """As `asyncio.run`, on that loop."""
-    with asyncio.Runner(loop_factory=new_loop) as runner:
-        return runner.run(main)
+    """As `asyncio.run`, on that loop. Raises `KeyboardInterrupt` where Ctrl-C or SIGTERM cancelled it."""
+    return run_interruptible(main, new_loop)
+
+
+def run_interruptible(
+    main: Coroutine[Any, Any, T], loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+) -> T:
+    """As `asyncio.run`, whose own handler of Ctrl-C forgets one that comes in the instant between its start and the
+    loop's: what is left of it is a task that was cancelled by nobody."""
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        try:
+            return runner.run(main)
+        except asyncio.CancelledError as cancelled:
+            raise KeyboardInterrupt from cancelled
 
 
 async def until_stopped(work: Coroutine[Any, Any, T]) -> T:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.runs.loop import run_interruptible
 from harness.score.engine.asked import Chosen, Resources, Watcher
 from harness.score.engine.audio_index import AudioIndex
 from harness.score.engine.bucket import Waiting
@@ -52,7 +53,7 @@ def score_samples(
     ):
         engine = _Engine(samples, chosen, store, index, spool, watcher, resources)
         try:
-            asyncio.run(engine.run())
+            run_interruptible(engine.run())
         except BaseExceptionGroup as group:
             raise _first(group) from group
 
