@@ -10,7 +10,7 @@ from metrics.measures.base import Measure
 from metrics.playout import PLAYOUT
 from metrics.repeats import REPEATS
 from metrics.turn_taking.table import turn_taking_definitions
-from sessions.tables import load
+from sessions.tables import load_a
 
 METRICS: dict[str, str] = {
     "first_packet_ms": "metrics.measures.latencies:FIRST_PACKET",
@@ -49,10 +49,7 @@ METRICS: dict[str, str] = {
 @cache
 def metric(name: str) -> Measure:
     """The measure of that name. Raises `SetupError` that lists the known ones and the nearest."""
-    found = load(METRICS, name, "metric")
-    if not isinstance(found, Measure):
-        raise TypeError(f"metric {name!r} is a {type(found).__name__}, not a metrics.measures.base.Measure")
-    return found
+    return load_a(Measure, METRICS, name, "metric")
 
 
 def definitions(names: Iterable[str] = METRICS) -> dict[str, str]:

@@ -6,9 +6,11 @@ import difflib
 import importlib
 import importlib.metadata
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from sessions.errors import SetupError
+
+T = TypeVar("T")
 
 
 def load(table: Mapping[str, str], name: str, kind: str) -> Any:
@@ -24,6 +26,14 @@ def load(table: Mapping[str, str], name: str, kind: str) -> Any:
         raise SetupError(f"unknown {kind} {name!r}", f"{hint}Known: {', '.join(known)}")
     module, _, attribute = target.partition(":")
     return getattr(importlib.import_module(module), attribute)
+
+
+def load_a(wanted: type[T], table: Mapping[str, str], name: str, kind: str) -> T:
+    """As `load`, of a table (and of plugins) whose objects are all of one type."""
+    found = load(table, name, kind)
+    if not isinstance(found, wanted):
+        raise TypeError(f"{kind} {name!r} is a {type(found).__name__}, not a {wanted.__module__}.{wanted.__name__}")
+    return found
 
 
 def _from_entry_points(name: str, kind: str) -> str | None:

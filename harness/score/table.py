@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from metrics.scoring import Metric
-from sessions.tables import load
+from sessions.tables import load_a
 
 METRICS: dict[str, str] = {
     "asr": "harness.recognise.metric:METRIC",
@@ -30,10 +30,7 @@ METRICS: dict[str, str] = {
 @cache
 def metric(name: str) -> Metric:
     """The metric of that name. Raises `SetupError` that lists the known ones and the nearest."""
-    found = load(METRICS, name, "score")
-    if not isinstance(found, Metric):
-        raise TypeError(f"metric {name!r} is a {type(found).__name__}, not a metrics.scoring.Metric")
-    return found
+    return load_a(Metric, METRICS, name, "score")
 
 
 def parts_of(one: Metric) -> list[Metric]:

@@ -9,7 +9,7 @@ from metrics.result import Failed, Measured, Unavailable
 from metrics.turn_taking.base import TurnTakingMeasure
 from metrics.turn_taking.lanes import Lanes, Sound
 from sessions.errors import MetricUnavailable
-from sessions.tables import load
+from sessions.tables import load_a
 
 TURN_TAKING: dict[str, str] = {
     "responded": "metrics.turn_taking.responses:RESPONDED",
@@ -37,10 +37,7 @@ CURVE = "pause_curve/2"
 @cache
 def turn_taking(name: str) -> TurnTakingMeasure:
     """The measure of that name. Raises `SetupError` that lists the known ones and the nearest."""
-    found = load(TURN_TAKING, name, "measure of turn-taking")
-    if not isinstance(found, TurnTakingMeasure):
-        raise TypeError(f"{name!r} is a {type(found).__name__}, not a metrics.turn_taking.base.TurnTakingMeasure")
-    return found
+    return load_a(TurnTakingMeasure, TURN_TAKING, name, "measure of turn-taking")
 
 
 def take_all(lanes: Lanes, sound: Sound) -> dict[str, Measured]:
