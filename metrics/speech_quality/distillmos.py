@@ -21,7 +21,7 @@ import numpy as np
 
 from metrics.scoring import Figure, FloatPcm, Metric, Options, Scorer
 from metrics.scoring.device import torch_device
-from metrics.speech_quality.extras import require, weight_hashes
+from metrics.scoring.extras import require, weight_hashes
 from metrics.speech_quality.opinion import MosScorer, Opinion
 from metrics.speech_quality.windows import spread
 from sessions.weights import folder

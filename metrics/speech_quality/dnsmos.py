@@ -13,7 +13,7 @@ import numpy as np
 
 from metrics.mel import power_mel
 from metrics.scoring import Figure, FloatPcm, Metric, Options, Scorer
-from metrics.speech_quality.extras import require, weight_hashes
+from metrics.scoring.extras import require, weight_hashes
 from metrics.speech_quality.onnx import session
 from metrics.speech_quality.opinion import MosScorer, Opinion
 from metrics.speech_quality.windows import spread

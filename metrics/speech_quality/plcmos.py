@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from metrics.scoring import Figure, FloatPcm, Metric, Options, Scorer
-from metrics.speech_quality.extras import require, weight_hashes
+from metrics.scoring.extras import require, weight_hashes
 from metrics.speech_quality.onnx import session
 from metrics.speech_quality.opinion import MosScorer, Opinion
 from metrics.speech_quality.windows import even_cuts, mean_by_length, windowed

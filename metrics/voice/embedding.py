@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -12,11 +11,12 @@ import numpy as np
 from metrics.mel import RATE_HZ
 from metrics.result import Unavailable, Value
 from metrics.scoring import Figure, FloatPcm, Metric, Options, Piece, Score, Scorer
+from metrics.scoring.extras import require, weight_hashes
 from metrics.voice.encoder import Embedding, Encoder
 from metrics.voice.speech import speech_of
 from sessions.audio import read, resample
-from sessions.errors import BadAudio, MissingExtra
-from sessions.weights import folder, found
+from sessions.errors import BadAudio
+from sessions.weights import folder
 
 WEIGHTS = "ge2e-resemblyzer"
 LEAST_SPEECH_S = 1.0
@@ -41,9 +41,8 @@ METRIC = Metric(
 
 def identify(options: Options) -> dict[str, str]:
     """Raises `MissingExtra`, `MissingWeights`."""
-    if importlib.util.find_spec("torch") is None:
-        raise MissingExtra("torch", METRIC.extra)
-    return {f"weights {file}": sha256 for file, sha256 in found(WEIGHTS).sha256s.items()}
+    require("torch", METRIC.extra)
+    return weight_hashes(WEIGHTS)
 
 
 def make(options: Options) -> Scorer:

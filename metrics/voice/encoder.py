@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from metrics.mel import HOP_SAMPLES, power_mel
 from metrics.scoring import FloatPcm
 from metrics.scoring.device import torch_device
+from metrics.speech_quality.windows import spread
 from metrics.voice.speech import WINDOW_FRAMES, window_starts
 
 FLOATS = 256
@@ -69,9 +70,8 @@ def _windows(sound: FloatPcm) -> NDArray[np.float32]:
     starts = window_starts(len(sound))
     missing = (starts[-1] + WINDOW_FRAMES) * HOP_SAMPLES - len(sound)
     mel = power_mel(np.pad(sound, (0, max(0, missing))), fft_samples=_FFT_SAMPLES, mels=_MELS)
-    if len(starts) > MOST_WINDOWS:
-        starts = [starts[index * (len(starts) - 1) // (MOST_WINDOWS - 1)] for index in range(MOST_WINDOWS)]
-    return np.stack([mel[start : start + WINDOW_FRAMES] for start in starts])
+    kept, _ = spread(starts, MOST_WINDOWS)
+    return np.stack([mel[start : start + WINDOW_FRAMES] for start in kept])
 
 
 def _unit(vector: Embedding) -> Embedding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from metrics.scoring import Figure, Metric, Option, Options
-from metrics.speech_quality.extras import require, weight_hashes
+from metrics.scoring.extras import require, weight_hashes
 from sessions.errors import MissingWeights
 from sessions.weights import File, Store, folder
 from sessions.weights.store import sha256_of
