@@ -251,7 +251,7 @@ class RunFolder:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 raise SetupError(
-                    f"another process is writing the run {self.path}", "Wait for it, or choose another --out"
+                    f"another process is writing the run {self.path}", "Wait until it has ended"
                 ) from error
             self.lock_descriptor = lock.fileno()
             try:

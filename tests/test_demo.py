@@ -1,4 +1,4 @@
-"""`duologue demo` as a user starts it: real models, real time, a server process, and no look-up of any name (O30)."""
+"""`duologue demo` as a user starts it: real models, real time, a server process, and no look-up of any name."""
 
 from __future__ import annotations
 

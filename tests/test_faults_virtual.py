@@ -43,7 +43,7 @@ def outcome(peer: Peer, **settings: Any) -> tuple[str, str]:
     return turn.turn_class, turn.outcome
 
 
-# ---- O10: a turn that ends without sound ---------------------------------------------------------------------------
+# ---- a turn that ends without sound --------------------------------------------------------------------------------
 
 TOOL: dict[str, Any] = {"output": [{"type": "function_call", "name": "f"}]}
 
@@ -72,7 +72,7 @@ def test_the_dialogue_goes_on_after_a_turn_without_sound() -> None:
     assert [t.outcome for t in played.turns] == ["empty", "time-out"]  # the same reply id twice is not a second reply
 
 
-# ---- O11: response.done that is not a success ----------------------------------------------------------------------
+# ---- response.done that is not a success ---------------------------------------------------------------------------
 
 
 def _failed(code: str) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def test_each_unhappy_ending_has_its_own_outcome(expected: str, sound_ms: int) -
         assert played.ms(0, "first_packet_ms") == 100.0
 
 
-# ---- O13, O14: bytes and base64 ------------------------------------------------------------------------------------
+# ---- bytes and base64 ----------------------------------------------------------------------------------------------
 
 
 def ramp(samples: int = 24_000) -> np.ndarray[Any, np.dtype[np.int16]]:
@@ -193,7 +193,7 @@ def test_nothing_but_damaged_audio_is_no_answer() -> None:
     assert outcome(peer) == ("failed", "server error")
 
 
-# ---- O05, O20: ends ------------------------------------------------------------------------------------------------
+# ---- ends ----------------------------------------------------------------------------------------------------------
 
 SECOND = audio("r", tone(1000))
 

@@ -46,7 +46,7 @@ def onset_ms(pcm: Pcm, rate_hz: int) -> float:
 
 @pytest.mark.parametrize("rate_hz", RATES_HZ)
 class TestLowBeginnings:
-    """Case O18 of the field: what comes before the words."""
+    """What comes before the words."""
 
     def test_noise_at_minus_50_dbfs_is_not_speech(self, rate_hz: int) -> None:
         pcm = int16(noise(600, rate_hz, 0.003), tone(500, rate_hz))

@@ -82,8 +82,6 @@ def verdict(result: TurnResult) -> tuple[str, str]:
 
 
 class TestEndingsWithoutSound:
-    """Case O10 of the field."""
-
     def test_empty(self) -> None:
         assert verdict(judged(reply())) == ("completed", "empty")
 
@@ -128,7 +126,7 @@ NOT_A_SUCCESS = {
 @pytest.mark.parametrize("outcome", NOT_A_SUCCESS)
 @pytest.mark.parametrize("audio_ms", [0, 400])
 def test_a_done_that_is_no_success(outcome: str, audio_ms: int) -> None:
-    """Case O11 of the field: six outcomes, and the first packet's instant stays in the row."""
+    """Six outcomes, and the first packet's instant stays in the row."""
     ended = NOT_A_SUCCESS[outcome]
     result = judged(replace(ended, packets=audio(audio_ms)))
     assert verdict(result) == ("failed", outcome)
@@ -156,7 +154,7 @@ def test_unknown_reasons_do_not_make_new_names() -> None:
 
 
 class TestHowAReplyEnds:
-    """Case O20 of the field: 1 s of audio, then no end, a close, a reset, or more audio after the end."""
+    """1 s of audio, then no end, a close, a reset, or more audio after the end."""
 
     open_reply = reply("", packets=audio(1000), done_ns=None)
 
@@ -290,7 +288,6 @@ def test_quiet_as_scripted() -> None:
 
 
 def test_a_server_that_never_hears_the_end_of_speech_is_said_so() -> None:
-    """Case O04 of the field."""
     ends = (End(END_NS + 9000 * MS, 0, "time-out", "9 s"),)
     result = judged(ends=ends, protocol_class="B", vad=(VadEvent(START_NS + 100 * MS, "started"),))
     assert verdict(result) == ("failed", "time-out") and "no end of turn signalled" in result.detail

@@ -146,7 +146,7 @@ def test_ten_minutes_of_packets_do_not_drift() -> None:
 
 
 def test_heard_audio_stops_at_an_underrun_and_never_exceeds_what_came() -> None:
-    """Case O08 of the field: 2 s arrive at once, then nothing; the user cuts in after 3.5 s."""
+    """2 s arrive at once, then nothing; the user cuts in after 3.5 s."""
     playout = played([Arrival(0, 48_000)], 24_000)
     assert playout.heard_samples(3_500_000_000) == 48_000
     assert playout.heard_ns(3_500_000_000) == 2_000_000_000

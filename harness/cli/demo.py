@@ -26,7 +26,7 @@ _EXAMPLES = """
 \b
 Examples:
   duologue demo
-  duologue demo --asr whisper-tiny.en --turn-detection server_vad --out runs/fast
+  duologue demo --asr whisper-tiny.en --turn-detection server_vad
   duologue demo --resume runs/2026-11-29T10-15-00-demo
 """
 

@@ -42,8 +42,9 @@ def gate(
 
     \b
     Example:
-      duologue gate runs/new --slo 'voice_to_voice p95 < 800ms' --slo 'failed <= 1%' \\
-        --baseline runs/old --max-regression 'voice_to_voice p50 5%' --junit gate.xml
+      duologue gate runs/new --slo 'voice_to_voice p95 < 800ms' \\
+          --slo 'failed <= 1%' --baseline runs/old \\
+          --max-regression 'voice_to_voice p50 5%' --junit gate.xml
     """
 
     from harness.compare.gate import hold, parse_regression

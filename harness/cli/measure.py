@@ -24,12 +24,14 @@ _MAY_COME_WITH_RESUME = frozenset({"headers", "api_key_env", "no_calibration", "
 _EXAMPLES = """
 \b
 Examples:
-  duologue measure ws://127.0.0.1:8765 --script small-talk --repeat 10 --warmup 1
+  duologue measure ws://127.0.0.1:8765 --script small-talk --repeat 10
   duologue measure wss://api.openai.com/v1/realtime?model=gpt-realtime \\
       --api-key-env OPENAI_API_KEY --script facts --turn-detection server_vad
   duologue measure ws://localhost:8765 --audio hello.wav --audio and-then.wav
-  duologue measure ws://localhost:8765 --script facts --slo 'voice_to_voice p95 < 800ms'
-  duologue measure ws://old:8765 ws://new:8765 --interleave --script facts --repeat 20
+  duologue measure ws://localhost:8765 --script facts \\
+      --slo 'voice_to_voice p95 < 800ms'
+  duologue measure ws://old:8765 ws://new:8765 --interleave \\
+      --script facts --repeat 20
   duologue measure ws://localhost:8765 --trials 5 --script facts --repeat 10
   duologue measure --resume runs/2026-11-29T10-15-00-measure
 """

@@ -24,8 +24,9 @@ _EXAMPLES = """
 Examples:
   duologue score runs/2026-11-29T10-15-00-demo
   duologue score runs/2026-11-29T10-15-00-demo --metrics dnsmos,asr_wer
-  duologue score --audio replies/ --text replies.jsonl --language en --metrics all
-  duologue score runs/2026-11-29T10-15-00-demo --asr faster-whisper:whisper-tiny.en --set asr_wer.normaliser=none
+  duologue score --audio replies/ --text replies.jsonl --metrics all
+  duologue score runs/2026-11-29T10-15-00-demo \\
+      --asr faster-whisper:whisper-tiny.en --set asr_wer.normaliser=none
   duologue score --list
 """
 

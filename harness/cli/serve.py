@@ -26,9 +26,9 @@ _PORT, _REFLECTOR_PORT = 8765, 8766
 _EXAMPLES = """
 \b
 Examples:
-  duologue serve                             the embedded assistant, on the CPU
+  duologue serve                             the embedded assistant
   duologue serve --asr whisper-tiny.en       with a quicker recogniser
-  duologue serve --metronome steady          a server whose every write is known
+  duologue serve --metronome steady          its every write is known
   duologue serve --metronome interruptible   one that stops 150 ms after it is
                                              interrupted, for talk
   duologue serve --metronome mine.yaml --write-log writes.jsonl

@@ -18,7 +18,7 @@ from harness.report.footnotes import Footnotes
 from harness.report.wording import DASH, one_line
 from harness.score.summary import Scores
 from harness.score.table import metric, parts_of
-from harness.score.wording import lines_below, told_rows
+from harness.score.wording import Row, lines_below, told_rows
 from metrics.scoring import Metric, ScoreLine
 
 
@@ -63,8 +63,19 @@ def _table(scores: Scores, footnotes: Footnotes) -> Table:
         cells = [row.value, *([spread] if with_intervals else []), row.range, f"{row.used}{mark}"]
         table.add_row(f"  {row.label}" if row.behind else row.label, row.unit, *cells)
     if not with_intervals:
-        footnotes.unmarked += list(dict.fromkeys(f"no 95 % interval: {row.no_spread}" for row in rows if row.no_spread))
+        footnotes.unmarked += _without_intervals(rows)
     return table
+
+
+def _without_intervals(rows: Iterable[Row]) -> list[str]:
+    """Why there are none, where no row has one: the most common reason for all, each other one with whose it is."""
+    labels: dict[str, list[str]] = {}
+    for row in rows:
+        if row.no_spread:
+            labels.setdefault(row.no_spread, []).append(row.label)
+    common, *others = sorted(labels, key=lambda reason: -len(labels[reason])) or [""]
+    told = [f"no 95 % interval: {common}"] if common else []
+    return told + [f"no 95 % interval of {', '.join(labels[reason])}: {reason}" for reason in others]
 
 
 def print_metrics(rows: Iterable[tuple[Metric, str]], console: Console) -> None:

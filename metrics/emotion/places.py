@@ -7,13 +7,13 @@ that one trusts may be named.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import os
 import urllib.error
 import urllib.request
 from pathlib import Path
 
-from sessions.errors import MissingExtra, MissingWeights, SetupError
+from metrics.scoring.extras import require
+from sessions.errors import MissingWeights, SetupError
 
 FILES = ("config.yaml", "model.pt", "tokens.txt")
 KNOWN = ("iic/emotion2vec_plus_large", "iic/emotion2vec_plus_base", "iic/emotion2vec_plus_seed")
@@ -120,8 +120,7 @@ def _require_answer(model: str, hub: str) -> None:
 
 def _download(model: str, hub: str) -> str:
     package = "modelscope" if hub == "ms" else "huggingface_hub"
-    if importlib.util.find_spec(package) is None:
-        raise MissingExtra(package, "emotion", "Run: make emotion")
+    require(package, "emotion", "Run: make emotion")
     try:
         if hub == "ms":
             from modelscope.hub.snapshot_download import snapshot_download

@@ -60,7 +60,8 @@ def derive(samples: Sequence[Sample], outputs: Sequence[Mapping[str, Score]], op
     first = next((turn for turn in turns if turn.own is not None), None)
     trend = _drift(turns, first)
     last = next((turn for turn in reversed(turns) if turn.own is not None), None)
-    return [_score(turn, turns, first, trend if turn is last else None) for turn in turns]
+    elsewhere = Unavailable("told once, at the last turn of the dialogue") if isinstance(trend, Value) else trend
+    return [_score(turn, turns, first, trend if turn is last else elsewhere) for turn in turns]
 
 
 def _turn(sample: Sample, score: Score) -> _Turn:
@@ -78,7 +79,7 @@ def _turn(sample: Sample, score: Score) -> _Turn:
     return turn
 
 
-def _score(turn: _Turn, turns: list[_Turn], first: _Turn | None, trend: Measured | None) -> Score:
+def _score(turn: _Turn, turns: list[_Turn], first: _Turn | None, drift: Measured) -> Score:
     if turn.own is None or first is None:
         return Score({figure.name: _passed_on(turn.why) for figure in METRIC.figures})
     figures: dict[str, Measured] = {
@@ -87,7 +88,7 @@ def _score(turn: _Turn, turns: list[_Turn], first: _Turn | None, trend: Measured
         "to_reference": Unavailable(turn.no_reference)
         if turn.reference is None
         else Value(float(turn.own @ turn.reference)),
-        "drift": trend or Unavailable("told once, at the last turn of the dialogue"),
+        "drift": drift,
     }
     others = [other.seconds for other in turns if other is not turn and other.own is not None]
     compared = (("to_reference", 1, turn.reference_s), ("to_others", len(others), sum(others) / max(len(others), 1)))

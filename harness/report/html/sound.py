@@ -42,6 +42,8 @@ class Encoded:
 
 def duration_s(path: Path) -> float | None:
     """Length of a recording, None where it is missing or unreadable."""
+    if not path.is_file():  # a pipe of that name would be waited for
+        return None
     try:
         return float(soundfile.info(os.fsencode(path)).duration)
     except (soundfile.LibsndfileError, OSError):

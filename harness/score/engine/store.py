@@ -91,9 +91,7 @@ class ScoreStore:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
-                raise SetupError(
-                    f"another process is scoring into {self.folder}", "Wait for it, or choose another --out"
-                ) from error
+                raise SetupError(f"another process is scoring into {self.folder}", "Wait until it has ended") from error
             self._forget()  # another process may have added lines meanwhile
             try:
                 yield self
