@@ -2,7 +2,7 @@
 
 The metronome says that it hears the user a fixed time after the first audible sample of each interruption; what is
 measured counts from that sample to the arrival of its word. Where nothing is late the two are equal (they are, to the
-nanosecond, on the virtual clock: tests/test_attentive_metronome.py). Each side is a process of its own.
+nanosecond, on the virtual clock: tests/servers/test_attentive_metronome.py). Each side is a process of its own.
 
     python -m benchmarks.barge_in            about 2 minutes
 """

@@ -24,8 +24,8 @@ from harness.network.path import path_times
 from harness.runs.own_server import own_server
 from metrics.stats import percentile
 from sessions.clock import NS_PER_MS
-from tests.fault_proxy import Passed
-from tests.proxied import passages
+from tests.support.fault_proxy import Passed
+from tests.support.proxied import passages
 
 PATHS = ((0.0, 0.0), (30.0, 30.0), (60.0, 0.0))
 """Milliseconds added up and down."""
@@ -36,7 +36,7 @@ GOAL_MS = 2.0
 def proxied(url: str, up_ms: float, down_ms: float, log: Path) -> Iterator[str]:
     """The fault proxy before `url`; its log is written when it stops."""
     delays = ["--delay-up-ms", str(up_ms), "--delay-down-ms", str(down_ms)]
-    command = [sys.executable, "-m", "tests.fault_proxy", url, *delays, "--log", str(log)]
+    command = [sys.executable, "-m", "tests.support.fault_proxy", url, *delays, "--log", str(log)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
     assert process.stdout is not None
     try:

@@ -23,8 +23,8 @@ from metrics.result import Value
 from metrics.turns import measure_conversation
 from sessions.clock import NS_PER_MS, NS_PER_S
 from sessions.runs import Limits, Load
-from tests.load_runs import Slots, Workers, hold, make_run
-from tests.peers import Peer
+from tests.support.load_runs import Slots, Workers, hold, make_run
+from tests.support.peers import Peer
 
 SERVICE_MS = 2000
 """Long beside the 20 ms between two connections of a closed loop, so that all sessions of a level ask together."""

@@ -1,4 +1,4 @@
-"""Whether a reply brings audio again that it brought before: `repeats/1`.
+"""Whether a reply brings audio again that it brought before: `repeats/2`.
 
 Some servers send all that they have so far with each message, others the whole reply twice. Summed, such audio is too
 long, and whatever divides by its length looks better than it is. Nothing is taken out here: this only
@@ -17,7 +17,9 @@ What is repeated must be **telling** for at least 500 ms, or it counts as chance
 that ticks are like themselves, and a server that sends them does nothing wrong. Telling is measured in windows of
 50 ms, 25 ms apart, each of which stands for 25 ms: one is telling where its standard deviation is at least −45 dBFS
 (the gate's) and it is no tone: no lag p from 2.5 to 25 ms exists at which its first half differs from itself p later by
-less than 0.1 % of their energies. Audio that is a repetition of a shorter part is as telling as that part.
+less than 0.1 % of their energies, or from the best weighted sum of itself p and p + 1 samples later by less than 0.1 %
+of its own (a sine is such a sum, whatever its period). Audio that is a repetition of a shorter part is as telling as
+that part.
 """
 
 from __future__ import annotations
@@ -32,12 +34,14 @@ from numpy.typing import NDArray
 from metrics.conversation import Pcm
 from metrics.gate import THRESHOLD_DBFS
 
-REPEATS = "repeats/1"
+REPEATS = "repeats/2"
 TELLING_MS = 500
 _WINDOWS_PER_S = 40
 _LAGS_PER_S = 400
 """The shortest lag is so much of a second."""
 _LIKE_ITSELF = 1e-3
+_APART = 1e-6
+"""Below this share of their energies two stretches are one direction, and a sum of them is no better than one."""
 _EQUAL_STEPS, _EQUAL_PERCENT = 2, 1
 _THRESHOLD = 32768 * 10 ** (THRESHOLD_DBFS / 20)
 _FIRST_LOOK = 64
@@ -161,9 +165,18 @@ def telling_ms(pcm: Pcm, rate_hz: int, *, enough_ms: float = float("inf")) -> fl
 
 
 def _is_tone(window: NDArray[np.float64], shortest: int) -> bool:
-    """Some later stretch of the window, from the lag `shortest` on, is its first half again."""
+    """Some later stretch of the window, from the lag `shortest` on, is its first half again, or two neighbours are."""
     half = len(window) // 2
     later = sliding_window_view(window, half)[shortest:]
     squares = np.concatenate(([0.0], np.cumsum(window * window)))
-    energies = (squares[half:] - squares[:-half])[shortest:] + squares[half]
-    return bool(np.any(energies - 2 * (later @ window[:half]) < _LIKE_ITSELF * energies))
+    energies, own = (squares[half:] - squares[:-half])[shortest:], squares[half]
+    alike = later @ window[:half]
+    if np.any(energies + own - 2 * alike < _LIKE_ITSELF * (energies + own)):
+        return True
+    # Least squares on each pair of neighbours: what they explain of the first half's energy.
+    e, f, a, b = energies[:-1], energies[1:], alike[:-1], alike[1:]
+    both = np.einsum("ij,ij->i", later[:-1], later[1:])
+    apart = e * f - both * both
+    usable = apart > _APART * e * f
+    explained = (a * a * f - 2 * a * b * both + b * b * e)[usable] / apart[usable]
+    return bool(np.any(own - explained < _LIKE_ITSELF * own))

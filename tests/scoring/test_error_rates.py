@@ -86,7 +86,7 @@ WORDS = st.lists(st.sampled_from(["a", "b", "c", "dd", "你", "ee"]), min_size=1
 
 
 @given(reference=WORDS, hypothesis=WORDS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_counts_are_jiwers(reference: str, hypothesis: str) -> None:
     words = jiwer.process_words(reference, hypothesis)
     found = compare(reference, hypothesis, "words")

@@ -38,7 +38,7 @@ def test_every_normaliser_says_what_it_is() -> None:
 
 
 @given(text=st.one_of(st.text(), st.text(alphabet="0123456789.,%$£½三十万点负年月日一' -([<>])aon")))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_no_text_is_too_odd(text: str) -> None:
     for name in NORMALISERS:
         if name != "audiobench-th":
@@ -69,7 +69,7 @@ SPOKEN = st.lists(st.sampled_from(ATOMS.split()), max_size=9).map(" ".join)
 
 
 @given(text=SPOKEN)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_whispers_normalisers_are_whispers_own(text: str) -> None:
     """The package adds to them; transformers carries them as they are."""
     theirs = pytest.importorskip("transformers.models.whisper.english_normalizer")

@@ -14,7 +14,7 @@ from harness.score.samples.of_run import samples_of_run
 from metrics.scoring import Sample
 from sessions.clock import NS_PER_MS
 from sessions.runs import RunFolder
-from tests.test_check import log_of, recorded, rewrite
+from tests.report.test_check import log_of, recorded, rewrite
 
 
 def samples(run: RunFolder) -> list[Sample]:

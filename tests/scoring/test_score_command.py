@@ -25,9 +25,9 @@ from metrics.result import Unavailable, Value
 from metrics.scoring import Figure, Metric, Option, Options, Sample, Score, ScoreLine
 from sessions.errors import SetupError
 from sessions.runs import RunFolder
+from tests.report.test_check import recorded
+from tests.report.test_report_html import parse
 from tests.scoring.test_folder_samples import make
-from tests.test_check import recorded
-from tests.test_report_html import parse
 
 FIGURE = Figure("letters", "", "none", "Letters", "by hand")
 LETTERS = Metric(

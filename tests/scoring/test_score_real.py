@@ -16,7 +16,7 @@ import soundfile
 from harness.score.summary import Scores
 from metrics.scoring import ScoreLine
 from sessions.scripts import library, load_script
-from tests.commands import run, start
+from tests.support.commands import run, start
 
 SPOKEN = sorted((library()["small-talk"].parent / "small-talk").glob("*.flac"))
 
