@@ -48,7 +48,8 @@ class Sample(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A sample with its sound. samples: float32 (n,) mono, 1.0 = 0 dBFS, n ≥ 1, finite, at rate_hz."""
+    """A sample with its sound. samples: float32 (n,) mono, 1.0 = 0 dBFS, n ≥ 1, finite, at rate_hz; not to be written
+    into, for others hear it too."""
 
     sample: Sample
     samples: FloatPcm

@@ -14,6 +14,8 @@ import soundfile
 from harness.score.engine import ScoreStore
 from harness.score.engine.audio_index import AudioIndex
 from harness.score.engine.bucket import Bucket, Waiting
+from harness.score.engine.mapped import Sounds
+from harness.score.engine.messages import Item
 from harness.score.engine.sound import read_sound
 from harness.score.engine.spool import Spool, Stored, open_spool
 from metrics.result import Failed, Measured, Value
@@ -271,3 +273,34 @@ def test_a_sound_has_one_name_whatever_file_holds_it(tmp_path: Path) -> None:
     soundfile.write(tmp_path / "b.wav", wave, 8_000, subtype="PCM_16")
     first, same, other = (read_sound(tmp_path / name, {}).sha256 for name in ("a.wav", "a.flac", "b.wav"))
     assert first == same != other
+
+
+def _resident_bytes(place: Path) -> int:
+    """Of a file, as this process has it mapped."""
+    of_file = Path("/proc/self/smaps").read_text().partition(str(place))[2]
+    return 1024 * int(of_file.partition("Rss:")[2].split()[0])
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="memory by mapping is told on Linux")
+def test_what_was_heard_of_a_long_sound_is_let_go_and_comes_back(tmp_path: Path) -> None:
+    samples = np.random.default_rng(1).standard_normal(4 << 20, np.float32)
+    place = tmp_path / "long"
+    samples.tofile(place)
+    sounds = Sounds()
+    heard = sounds.array(Item(Sample("a", "a.wav"), str(place), len(samples), 16_000))
+    total = float(heard.sum())
+    assert _resident_bytes(place) > 3 * len(samples)
+    with sounds:
+        while _resident_bytes(place) > len(samples):
+            pass
+        assert float(heard.sum()) == total
+    assert np.array_equal(heard, samples)
+
+
+def test_no_sound_may_be_written_into_for_others_hear_it_too(tmp_path: Path) -> None:
+    np.zeros(5 << 20, np.float32).tofile(tmp_path / "zeros")
+    for samples in (10, 5 << 20):
+        heard = Sounds().array(Item(Sample("a", "a.wav"), str(tmp_path / "zeros"), samples, 16_000))
+        assert len(heard) == samples
+        with pytest.raises(ValueError, match="read-only"):
+            heard[0] = 1

@@ -17,8 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
-
+from harness.score.engine.mapped import Sounds
 from harness.score.engine.messages import (
     HEAD_BYTES,
     Answer,
@@ -28,7 +27,6 @@ from harness.score.engine.messages import (
     Heard,
     Identified,
     Identify,
-    Item,
     Listen,
     Load,
     Loaded,
@@ -43,9 +41,6 @@ from harness.score.engine.messages import (
 from metrics.result import Failed, Value
 from metrics.scoring import Piece, Score, Scorer
 from sessions.errors import BadAudio, DuologueError, MetricUnavailable, MissingExtra, MissingWeights
-
-_MAPPED_FROM_BYTES = 8 << 20
-"""A longer sound is mapped, not read: its pages can be dropped again."""
 
 
 class Worker:
@@ -78,8 +73,11 @@ class Worker:
 
     def _listen(self, asked: Listen) -> Scored | Broke:
         assert self._scorer is not None
+        sounds = Sounds()
         try:
-            return _whole(self._scorer.score([_piece(item) for item in asked.items]), len(asked.items), self._figures)
+            pieces = [Piece(item.sample, sounds.array(item), item.rate_hz) for item in asked.items]
+            with sounds:
+                return _whole(self._scorer.score(pieces), len(asked.items), self._figures)
         except Exception as error:  # noqa: BLE001 - as above
             return Broke(_told(error))
 
@@ -110,15 +108,6 @@ def _derive(asked: Derive, number: int) -> Scored | Broke:
         return _whole(scores, len(call.samples), asked.figures)
     except Exception as error:  # noqa: BLE001 - as above
         return Broke(_told(error))
-
-
-def _piece(item: Item) -> Piece:
-    if 4 * item.samples < _MAPPED_FROM_BYTES:
-        samples = np.fromfile(item.place, np.float32, count=item.samples)
-    else:
-        # A private mapping: a scorer may write into it, and torch complains of arrays that it may not write.
-        samples = np.asarray(np.memmap(item.place, np.float32, mode="c", shape=(item.samples,)))
-    return Piece(item.sample, samples, item.rate_hz)
 
 
 def _whole(scores: Sequence[Score], wanted: int, figures: Sequence[str]) -> Scored | Broke:

@@ -23,7 +23,7 @@ from metrics.speech_quality.utmos.model import Utmos22Strong
 from metrics.speech_quality.utmos.resample import resample_as_published
 from metrics.speech_quality.windows import even_cuts, mean_by_length, windowed
 
-_PADDED_S_ON_CPU = 64
+_PADDED_S_ON_CPU = 32
 _PADDED_S_ELSEWHERE = 1024
 """Seconds of sound, padding included, in one pass: it bounds the memory that a pass takes."""
 
