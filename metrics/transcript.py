@@ -8,11 +8,19 @@ from typing import Final
 import msgspec
 
 from metrics.result import Failed, Unavailable
-from metrics.scoring import Score
+from metrics.scoring import Sample, Score
 
 WORDS: Final = "words"
 """The one figure of the metric `asr`; it says why there is no transcript, where there is none."""
-_ISO: Final = {"cmn": "zh", "eng": "en", "zho": "zh", "jpn": "ja", "deu": "de", "fra": "fr", "spa": "es", "ita": "it"}
+UNSPACED: Final = frozenset({"zh", "yue", "ja", "th", "lo", "my", "km", "bo"})
+"""Languages whose words are not told apart by spaces, as `primary` names them."""
+_ISO: Final = {
+    "ara": "ar", "bod": "bo", "bur": "my", "chi": "zh", "cmn": "zh", "deu": "de", "dut": "nl", "eng": "en", "fra": "fr",
+    "fre": "fr", "ger": "de", "hin": "hi", "ind": "id", "ita": "it", "jpn": "ja", "khm": "km", "kor": "ko", "lao": "lo",
+    "mya": "my", "nld": "nl", "pol": "pl", "por": "pt", "rus": "ru", "spa": "es", "swe": "sv", "tha": "th", "tib": "bo",
+    "tur": "tr", "vie": "vi", "zho": "zh",
+}  # fmt: skip
+"""ISO 639-2 and 639-3 → 639-1. What is not here stays as it is: Cantonese ("yue") has no code of two letters."""
 
 
 class Word(msgspec.Struct, frozen=True):
@@ -68,3 +76,15 @@ def primary(tag: str) -> str:
     """ISO 639-1 of a BCP 47 tag: "zh" of "zh-Hans-CN" and of "cmn"; "" of ""."""
     first = re.split(r"[-_]", tag.strip().lower())[0]
     return _ISO.get(first, first)
+
+
+def written(tag: str) -> str:
+    """The same for a text: Cantonese is written as Chinese is, though it is another language to a recogniser."""
+    language = primary(tag)
+    return "zh" if language == "yue" else language
+
+
+def language_of(sample: Sample, transcript: Transcript) -> str:
+    """How a reply is `written`: as the sample says, else as the recogniser was told, else as what it took the sound
+    for. "" where nobody knows."""
+    return written(sample.language or transcript.asked_language or transcript.language)

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from metrics.result import Failed, Unavailable, Value
-from metrics.scoring import Aggregate, Figure, Metric, Options, Sample, Score, ScoreLine
-from metrics.text.heard import heard
-from metrics.text.normalisers import primary
+from metrics.result import Failed, Measured, Unavailable, Value
+from metrics.scoring import Aggregate, Figure, Metric, Options, Sample, Score, ScoreLine, passed_on
+from metrics.text.heard import heard, without
 from metrics.text.published import uro_corrected_error_rate, uro_error_rate
-from metrics.transcript import Transcript
+from metrics.transcript import Transcript, language_of
 
 NOT_ASKED = "no emotion is asked for"
 NO_TARGET = "there is no reference sentence"
@@ -23,7 +22,7 @@ _FORMULA = "100·p(emotion)·(1 − min(error, 1))"
 
 METRIC = Metric(
     name="gen_emotion",
-    version="1",
+    version="2",
     purpose="URO-Bench's GenEmotion: an emotion and a sentence that were asked for",
     figures=(
         Figure("gen_emotion", "", "higher", "GenEmotion as published", f"{_FORMULA}, error a share of the answer"),
@@ -34,6 +33,7 @@ METRIC = Metric(
     derive="metrics.emotion.gen_emotion:derive",
     summarise="metrics.emotion.gen_emotion:summarise",
     needs=("emotion", "asr"),
+    without_values=True,
     reads=("emotion", "reference", "language"),
     extra="emotion",
 )
@@ -50,8 +50,8 @@ def _score(sample: Sample, output: Mapping[str, Score]) -> Score:
         return METRIC.nothing(NO_TARGET)
     answer = heard(output)
     if not isinstance(answer, Transcript):
-        return _all(answer)
-    language = primary(sample.language or answer.language)
+        return without(METRIC, passed_on("asr", answer))
+    language = language_of(sample, answer)
     if language not in ("en", "zh"):
         return METRIC.nothing(f"URO-Bench scores en and zh, not {language or 'a language that nobody named'}")
     published = uro_error_rate(answer.text, sample.reference, language)
@@ -60,7 +60,7 @@ def _score(sample: Sample, output: Mapping[str, Score]) -> Score:
     if min(published, corrected) >= 1:
         emotion = Value(0.0)  # no word is right: whatever the emotion, nothing is left of it
     if not isinstance(emotion, Value):
-        return _all(emotion)
+        return without(METRIC, passed_on("emotion", emotion))
     return Score(
         {
             "gen_emotion": Value(_formula(emotion.value, published)),
@@ -75,41 +75,37 @@ def _formula(probability: float, error: float) -> float:
     return 100 * probability * (1 - min(error, 1.0))
 
 
-def _all(why: Unavailable | Failed) -> Score:
-    return Score({figure.name: why for figure in METRIC.figures})
-
-
 def summarise(lines: Iterable[ScoreLine]) -> list[Aggregate]:
     """The set's score as published: the sum over all samples that ask for an emotion, by their number.
 
-    A reply without a sound file counts 0, as its probability does there. Where a reply has one and could not be scored,
-    there is no score of the set: 0 would say that it was bad. The means beside it are over what was scored.
+    Where one of them could not be scored there is no score of the set, since nobody knows what it would have got. The
+    means beside it are over what was scored; where nothing was, they alone say why.
     """
-    total, used, silent = 0.0, 0, 0
+    total, used = 0.0, 0
     skipped, failed = Counter[str](), Counter[str]()
     for line in lines:
-        measured = line.score.figures.get("gen_emotion", Failed("not given"))
-        if isinstance(measured, Unavailable) and measured.because in (NOT_ASKED, NO_TARGET):
-            skipped[measured.because] += 1
-        elif isinstance(measured, Value):
-            total, used = total + measured.value, used + 1
-        elif not line.audio:
-            used, silent = used + 1, silent + 1
-        else:
-            failed[measured.because if isinstance(measured, Unavailable) else measured.error] += 1
-    if not used and not failed:
+        measured: Measured = line.score.figures.get("gen_emotion", Failed("not given"))
+        match measured:
+            case Value(value):
+                total, used = total + value, used + 1
+            case Unavailable(because):
+                skipped[because] += 1
+            case Failed(error):
+                failed[error] += 1
+    if not used:
         return []
+    whole = not failed and skipped.keys() <= {NOT_ASKED, NO_TARGET}
     return [
         Aggregate(
             figure="gen_emotion_set",
-            title="GenEmotion of the set, as published" + (f" ({silent} without a sound count 0)" if silent else ""),
+            title="GenEmotion of the set, as published",
             unit="",
             direction="higher",
-            value=None if failed else total / used,
+            value=total / used if whole else None,
             used=used,
             skipped=skipped.total(),
             failed=failed.total(),
-            no_ci95="it is a sum that holds replies without a score",
+            no_ci95="it is one figure of the whole set",
             unavailable=dict(skipped),
             errors=dict(failed),
         )

@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from metrics.transcript import UNSPACED
+
 Unit = Literal["words", "characters"]
 Edit = Literal["equal", "substitute", "delete", "insert"]
 _SPACES = re.compile(r"\s\s+")
-_WITHOUT_SPACES = frozenset({"zh", "ja", "th", "lo", "my", "km"})
-"""Languages whose words are not told apart by spaces."""
 
 
 class Step(msgspec.Struct, frozen=True, array_like=True):
@@ -60,8 +60,8 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 def unit_of(language: str) -> Unit:
-    """What errors are counted in. language: the first part of a BCP 47 tag."""
-    return "characters" if language in _WITHOUT_SPACES else "words"
+    """What errors are counted in. language: as `metrics.transcript.primary` names it."""
+    return "characters" if language in UNSPACED else "words"
 
 
 def units(text: str, unit: Unit) -> list[str]:

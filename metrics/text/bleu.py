@@ -17,9 +17,11 @@ import numpy as np
 from metrics.result import Value
 from metrics.scoring import Aggregate, Figure, Metric, Option, Options, Sample, Score, ScoreLine
 from metrics.stats import RESAMPLES, SEED, middle_of_resamples
+from metrics.text.alignment import unit_of
 from metrics.text.corpus import CorpusFigure, Sums, corpus
-from metrics.text.normalisers import AUTO, primary
+from metrics.text.normalisers import AUTO
 from metrics.text.packages import versions
+from metrics.transcript import written
 from sessions.errors import MissingWeights
 
 AS_PUBLISHED: Final = "as-published"
@@ -32,7 +34,7 @@ _SENTENCEPIECE: Final = {
 
 METRIC: Final = Metric(
     name="bleu",
-    version="bleu/1",
+    version="bleu/2",
     purpose="a translation against its reference: n-grams in common (sacrebleu)",
     figures=(
         Figure(
@@ -52,7 +54,7 @@ METRIC: Final = Metric(
         Option(
             "tokeniser",
             AUTO,
-            "sacrebleu's; auto: zh or 13a, by language; as-published: AudioBench's, flores101, and 'empty' for nothing",
+            "sacrebleu's; auto: 13a, zh for Chinese, char for others without spaces; as-published: AudioBench's, flores101, and 'empty' for nothing",
             (AUTO, "13a", "zh", "intl", "char", "none", *_SENTENCEPIECE, AS_PUBLISHED),
         ),
     ),
@@ -71,7 +73,7 @@ def identify(options: Options) -> dict[str, str]:
 
 def _tokeniser(asked: str, language: str) -> str:
     if asked == AUTO:
-        return "zh" if language == "zh" else "13a"
+        return "zh" if language == "zh" else "char" if unit_of(language) == "characters" else "13a"
     return "flores101" if asked == AS_PUBLISHED else asked
 
 
@@ -115,15 +117,22 @@ def _one(sample: Sample, asked: str) -> Score:
         text, reference = text or "empty", reference or "empty"
     if not reference:
         return METRIC.nothing("the reference is empty")
-    tokeniser = _tokeniser(asked, primary(sample.language))
+    tokeniser = _tokeniser(asked, written(sample.language))
     found = _scorer(tokeniser).sentence_score(text, [reference])
     sums = [*found.counts, *found.totals, found.sys_len, found.ref_len]
-    return Score({"bleu": Value(float(found.score))}, details={"tokeniser": tokeniser, "sums": [int(n) for n in sums]})
+    return Score(
+        {"bleu": Value(_points(found.score))}, details={"tokeniser": tokeniser, "sums": [int(n) for n in sums]}
+    )
 
 
 def summarise(lines: Iterable[ScoreLine]) -> list[Aggregate]:
     """Corpus BLEU, from the sums of n-gram counts and lengths."""
     return corpus([_CORPUS], lines)
+
+
+def _points(score: float) -> float:
+    """Without what rounding adds beyond 100."""
+    return min(float(score), 100.0)
 
 
 def _bleu(sums: Sums) -> float:
@@ -132,7 +141,7 @@ def _bleu(sums: Sums) -> float:
     counts = [int(n) for n in sums]
     correct, total = counts[:_ORDERS], counts[_ORDERS : 2 * _ORDERS]
     length, reference_length = counts[2 * _ORDERS :]
-    return float(BLEU.compute_bleu(correct, total, length, reference_length, smooth_method="exp").score)
+    return _points(BLEU.compute_bleu(correct, total, length, reference_length, smooth_method="exp").score)
 
 
 def _interval(groups: Sums) -> tuple[float, float]:

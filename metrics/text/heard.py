@@ -9,15 +9,14 @@ import msgspec
 
 from metrics.result import Failed, Unavailable
 from metrics.scoring import Metric, Sample, Score
-from metrics.text.normalisers import primary
-from metrics.transcript import Transcript, transcript_of
+from metrics.transcript import Transcript, language_of, transcript_of
 
 ASR = "asr"
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """text: the reply's own, as the system gave it · language: of the sample, else what the recogniser took it for."""
+    """text: the reply's own, as the system gave it · language: see `language_of`."""
 
     text: str
     transcript: Transcript
@@ -40,8 +39,7 @@ def said(sample: Sample, scores: Mapping[str, Score]) -> Said | Unavailable | Fa
         return transcript
     if sample.text is None:
         return Unavailable("the system gave no text of this reply")
-    language = primary(sample.language or transcript.language)
-    return Said(sample.text, transcript, language, tuple(scores[ASR].flags))
+    return Said(sample.text, transcript, language_of(sample, transcript), tuple(scores[ASR].flags))
 
 
 def without(metric: Metric, why: Unavailable | Failed) -> Score:

@@ -11,8 +11,7 @@ from metrics.scoring import Figure, Metric, Options, Sample, Score
 from metrics.text.alignment import unit_of
 from metrics.text.artefacts.tokens import of_transcript
 from metrics.text.heard import heard, without
-from metrics.text.normalisers import primary
-from metrics.transcript import Transcript
+from metrics.transcript import Transcript, language_of
 
 PAUSE_S: Final = 0.25
 """Silence from which on it is no part of speaking: N. de Jong and H. Bosker, "Choosing a threshold for silent pauses to
@@ -53,7 +52,7 @@ def _one(sample: Sample, transcript: Transcript | Unavailable | Failed) -> Score
     speech_s = whole_s - pauses_s
     if speech_s < NEEDED_S:
         return METRIC.nothing(f"less than {NEEDED_S:.0f} s of speech")
-    unit = unit_of(primary(sample.language or transcript.language))
+    unit = unit_of(language_of(sample, transcript))
     rate = Value(round(len(of_transcript(transcript, unit)) / speech_s, 6))
     figures: dict[str, Measured] = {
         "words_per_s": Unavailable("counted in characters in this language"),

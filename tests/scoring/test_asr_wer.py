@@ -49,7 +49,22 @@ def test_characters_of_chinese() -> None:
 
 def test_the_language_is_the_samples_and_only_without_one_what_was_heard() -> None:
     assert score("好", heard("好", language="en"), "zh").details["unit"] == "characters"
-    assert score("好", heard("好", language="zh"), "").details["unit"] == "characters"
+    assert score("好", heard("好", language="zh", asked=""), "").details["unit"] == "characters"
+
+
+def test_a_language_may_have_its_code_of_three_letters() -> None:
+    assert score("colour", heard("color"), "eng").details["normaliser"] == "whisper-en/1"
+    assert values(score("a", heard("a"), "eng", form="as-published"))["wer"] == 0.0
+    japanese = score("今日はいい天気ですね", heard("今日はいい天気だね", language="ja"), "jpn")
+    assert values(japanese)["cer"] == 2 / 10
+    cantonese = score("我有3個蘋果", heard("我有三個蘋果", language="yue"), "yue")
+    assert (cantonese.details["unit"], values(cantonese)["cer"]) == ("characters", 0.0)
+
+
+def test_the_language_that_the_recogniser_was_told_goes_before_what_it_took_the_sound_for() -> None:
+    told = heard("好", language="en", asked="zh")
+    assert score("好", told, "").details["normaliser"] == "uro-zh/1"
+    assert score("good", told, "en").details["unit"] == "words"
 
 
 @pytest.mark.parametrize("because", ["nothing in it is above -60 dBFS", "no voice is in it"])

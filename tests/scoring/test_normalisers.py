@@ -52,6 +52,8 @@ def test_no_text_is_too_odd(text: str) -> None:
         ("en-GB", "whisper-en"),
         ("zh_Hans", "uro-zh"),
         ("yue", "uro-zh"),
+        ("eng", "whisper-en"),
+        ("zho", "uro-zh"),
         ("de", "basic"),
         ("", "basic"),
     ],

@@ -9,11 +9,19 @@ from metrics.scoring import Metric, Options, Sample, Score
 from metrics.transcript import WORDS, Transcript, Word
 
 
-def heard(text: str, *, words: list[Word] | None = None, no_speech: str = "", language: str = "en") -> Score:
-    """Without `words`, the text's own, 300 ms each, without gaps."""
+def heard(
+    text: str,
+    *,
+    words: list[Word] | None = None,
+    no_speech: str = "",
+    language: str = "en",
+    asked: str | None = None,
+) -> Score:
+    """Without `words`, the text's own, 300 ms each, without gaps. asked: what the recogniser was told; without it,
+    `language`."""
     timed = words if words is not None else evenly(text)
     figure: Measured = Unavailable(f"no speech: {no_speech}") if no_speech else Value(float(len(timed)))
-    transcript = Transcript(text, language, language, "by hand", "", timed, no_speech)
+    transcript = Transcript(text, language, language if asked is None else asked, "by hand", "", timed, no_speech)
     return Score({WORDS: figure}, [], msgspec.to_builtins(transcript))
 
 

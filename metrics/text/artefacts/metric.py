@@ -18,9 +18,9 @@ from metrics.text.artefacts.repeats import repeats
 from metrics.text.artefacts.runs import Run, runs
 from metrics.text.artefacts.tokens import Token, of_text, of_transcript
 from metrics.text.heard import heard, without
-from metrics.text.normalisers import AUTO, NORMALISERS, for_language, normalise, normaliser, primary
+from metrics.text.normalisers import AUTO, NORMALISERS, for_language, normalise, normaliser
 from metrics.text.packages import versions
-from metrics.transcript import Transcript
+from metrics.transcript import Transcript, language_of
 
 _KINDS: Final = ("repeats", "missing", "added", "cut_off", "pauses", "stretched")
 
@@ -87,7 +87,7 @@ class _Found:
 def _one(sample: Sample, transcript: Transcript | Unavailable | Failed, options: Options) -> Score:
     if not isinstance(transcript, Transcript):
         return without(METRIC, transcript)
-    language = primary(sample.language or transcript.language)
+    language = language_of(sample, transcript)
     unit = unit_of(language)
     own = of_text(sample.text or "", unit)
     if transcript.no_speech and not own:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import cache
 
 from metrics.text.normalisers.base import Normalise, Normaliser
+from metrics.transcript import written
 from sessions.tables import load
 
-__all__ = ["AUTO", "NORMALISERS", "Normalise", "Normaliser", "for_language", "normalise", "normaliser", "primary"]
+__all__ = ["AUTO", "NORMALISERS", "Normalise", "Normaliser", "for_language", "normalise", "normaliser"]
 
 _ROOM = "metrics.text.normalisers"
 NORMALISERS: dict[str, str] = {
@@ -42,12 +43,6 @@ def normalise(name: str) -> Normalise:
     return normaliser(name).make()
 
 
-def primary(language: str) -> str:
-    """The first part of a BCP 47 tag: "zh" of "zh-Hans-CN". "" for none; Cantonese and Mandarin by tag are Chinese."""
-    first = language.replace("_", "-").partition("-")[0].lower()
-    return {"cmn": "zh", "yue": "zh"}.get(first, first)
-
-
 def for_language(language: str) -> str:
     """Whisper's for English, URO-Bench's for Chinese, `basic` for all others and where nobody said."""
-    return _BY_LANGUAGE.get(primary(language), "basic")
+    return _BY_LANGUAGE.get(written(language), "basic")
