@@ -13,6 +13,7 @@ normalising                         heard all the same are flagged
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -23,7 +24,7 @@ from metrics.stats import ratio_interval
 from metrics.text.alignment import Counts, Unit, align, count, unit_of, units
 from metrics.text.corpus import CorpusFigure, Sums, corpus
 from metrics.text.heard import Said, said, without
-from metrics.text.normalisers import AUTO, NORMALISERS, for_language, normalise, normaliser
+from metrics.text.normalisers import AUTO, NORMALISERS, for_language, normalise, normaliser, words_alone
 from metrics.text.packages import versions
 from sessions.errors import SetupError
 
@@ -34,7 +35,7 @@ _RATES: Final[tuple[tuple[str, Unit], ...]] = (("wer", "words"), ("cer", "charac
 
 METRIC: Final = Metric(
     name="asr_wer",
-    version="asr_wer/1",
+    version="asr_wer/2",
     purpose="how far what a recogniser hears is from the reply's own text",
     figures=(
         Figure("wer", _SHARE, "lower", "ASR word error rate", f"{_RATE}; in words"),
@@ -90,21 +91,18 @@ def _one(found: Said | Unavailable | Failed, options: Options) -> Score:
     name = f"uro-{found.language}" if published else options["normaliser"]
     name = for_language(found.language) if name == AUTO else name
     unit: Unit = unit_of(found.language) if options["unit"] == AUTO else _unit(options["unit"])
-    reference, hypothesis = map(normalise(name), (found.text, found.transcript.text))
-    if not published:
-        reference, hypothesis = _worded(reference), _worded(hypothesis)
-    return _scored(found, reference, hypothesis, _How(name, unit, published))
-
-
-def _worded(text: str) -> str:
-    """Nothing, where no letter or digit is in it: Whisper's normaliser leaves a full stop of "..."."""
-    return text if any(map(str.isalnum, text)) else ""
+    spelled = normalise(name) if published else partial(words_alone, name)
+    reference, hypothesis = spelled(found.text), spelled(found.transcript.text)
+    return _scored(found, reference, hypothesis, _How(name, unit, published, options["unit"] != AUTO))
 
 
 class _How(msgspec.Struct, frozen=True):
+    """asked: whether the unit was asked for, whatever the language."""
+
     normaliser: str
     unit: Unit
     published: bool
+    asked: bool
 
 
 def _unit(asked: str) -> Unit:
@@ -148,7 +146,8 @@ def _units(headline: Unit) -> tuple[Unit, ...]:
 
 def _rate(counts: Counts | None, how: _How, found: Said) -> Measured:
     if counts is None:
-        return Unavailable("counted in characters: this language's words are not told apart by spaces")
+        why = "as asked" if how.asked else "this language's words are not told apart by spaces"
+        return Unavailable(f"counted in characters: {why}")
     if counts.rate is not None:
         return Value(counts.rate)
     return Value(1.0) if how.published else _nothing(found)

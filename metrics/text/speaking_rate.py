@@ -11,6 +11,7 @@ from metrics.scoring import Figure, Metric, Options, Sample, Score
 from metrics.text.alignment import unit_of
 from metrics.text.artefacts.tokens import of_transcript
 from metrics.text.heard import heard, without
+from metrics.text.normalisers import normaliser
 from metrics.transcript import Transcript, language_of
 
 PAUSE_S: Final = 0.25
@@ -22,7 +23,7 @@ _FORMULA: Final = "units heard / time from the first word's start to the last on
 
 METRIC: Final = Metric(
     name="speaking_rate",
-    version="speaking_rate/1",
+    version="speaking_rate/2",
     purpose="how fast a reply is spoken, and how much of it is silence between words",
     figures=(
         Figure("words_per_s", "1/s", "none", "words per second", f"{_FORMULA}; a number counts as one"),
@@ -31,8 +32,14 @@ METRIC: Final = Metric(
     ),
     derive="metrics.text.speaking_rate:derive",
     needs=("asr",),
+    identify="metrics.text.speaking_rate:identify",
     reads=("language",),
 )
+
+
+def identify(options: Options) -> dict[str, str]:
+    """Version of the normaliser that says what a word is."""
+    return {"basic": normaliser("basic").version}
 
 
 def derive(samples: Sequence[Sample], outputs: Sequence[Mapping[str, Score]], options: Options) -> Sequence[Score]:

@@ -117,6 +117,16 @@ def test_a_pause_may_be_longer_where_a_sentence_of_the_text_ends(after: int, sec
     assert pauses.figures["longest_pause"] == Value(seconds)
 
 
+def test_a_title_ends_no_sentence() -> None:
+    assert counted(score("We saw Dr. Lee. He was in.", with_gap("We saw Dr. Lee. He was in.", 3, 1.5))) == {"pauses": 1}
+    assert counted(score("We saw Dr. Lee. He was in.", with_gap("We saw Dr. Lee. He was in.", 4, 1.5))) == {}
+
+
+def test_a_sentence_may_begin_with_a_word_that_the_recogniser_cuts() -> None:
+    pieces = [*evenly("Je viens."), Word("D", 2.1, 2.2), Word("'accord", 2.2, 2.6), Word("bien.", 2.6, 3.0)]
+    assert counted(score("Je viens. D'accord bien.", heard("Je viens. D'accord bien.", words=pieces), "fr")) == {}
+
+
 def test_without_a_text_sentences_end_where_the_transcript_says_so() -> None:
     assert counted(score(None, with_gap("Come in. Sit down.", 2, 1.5))) == {}
     assert counted(score(None, with_gap("Come in, sit down.", 2, 1.5))) == {"pauses": 1.0}
@@ -146,6 +156,42 @@ def test_numbers_may_be_spelled_otherwise() -> None:
     assert counted(score("It opens at 9 tomorrow and closes.", heard("It opened and closes."))) == {"missing": 1.0}
 
 
+@pytest.mark.parametrize(
+    ("text", "spoken"),
+    [
+        ("That is one billion.", "That is 1,000,000,000."),
+        ("555-0123", "5 5 5 0 1 2 3"),
+        ("My number is 555-0123.", "My number is five five five zero one two three."),
+        ("My number is five five five, zero one two three.", "My number is 5 5 5 0 1 2 3."),
+    ],
+)
+def test_a_number_that_is_read_digit_by_digit_is_no_repeat(text: str, spoken: str) -> None:
+    assert counted(score(text, heard(spoken))) == {}
+
+
+def test_a_number_that_the_recogniser_cuts_is_no_repeat() -> None:
+    pieces = evenly("That is 1 ,000 ,000 ,000 .")
+    assert counted(score("That is one billion.", heard("That is 1,000,000,000.", words=pieces))) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "spoken", "language", "flag"),
+    [
+        ("I don't know the answer.", "I don't know I don't know the answer.", "en", "'i dont know' 2"),
+        ("It's mother's colour.", "It's mother's mother's mother's colour.", "en", "'mothers' 3"),
+        ("这个App很好", "这个App App App App很好", "zh", "'app' 4"),
+        ("我有3个苹果", "我有3个苹果3个苹果", "zh", "'3个苹果' 2"),
+        ("D'accord, je viens.", "D'accord d'accord d'accord je viens.", "fr", "'daccord' 3"),
+    ],
+)
+def test_a_repeat_is_one_fault_however_the_normaliser_spells_it(
+    text: str, spoken: str, language: str, flag: str
+) -> None:
+    found = score(text, heard(spoken, language=language), language)
+    assert found.flags == [f"repeated: {flag} times at {found.flags[0].rpartition(' at ')[2]}"]
+    assert found.figures["artefacts"] == Value(1.0)
+
+
 def test_characters_of_chinese() -> None:
     text = "我们明天早上八点在学校门口见面，别忘了带上你的书。"
     assert counted(score(text, heard(text, language="zh"), "zh")) == {}
@@ -155,6 +201,12 @@ def test_characters_of_chinese() -> None:
     assert score(text, heard(short, language="zh"), "zh").flags == ["missing: '早上八点' after '天'"]
     assert counted(score(text, heard(text[:12], language="zh"), "zh")) == {"cut_off": 1.0}
     assert [token.text for token in of_text("打开WiFi 2次。好", "characters")] == ["打", "开", "wifi", "2", "次", "好"]
+    assert [token.text for token in of_text("3.5元。好", "characters") if token.ends] == ["元"]
+
+
+def test_the_language_that_the_recogniser_was_told_goes_before_what_it_took_the_sound_for() -> None:
+    told = heard("我们早上八点在门口见面门口见面", language="en", asked="zh")
+    assert score("我们早上八点在门口见面", told, "").flags == ["repeated: '门口见面' 2 times at 0.0 s"]
 
 
 def test_an_interrupted_reply_is_not_blamed_for_its_end() -> None:
@@ -166,6 +218,10 @@ def test_an_interrupted_reply_is_not_blamed_for_its_end() -> None:
 def test_silence_with_a_text_is_all_missing_and_without_one_nothing_can_be_said() -> None:
     silent = score(TEXT, heard("", no_speech="nothing audible"))
     assert (counted(silent), silent.figures["artefacts"]) == ({"missing": 1.0}, Value(1.0))
+    for text, language in (("Paris.", "en"), ("Yes.", "en"), ("好。", "zh")):
+        for why in ("nothing audible", ""):
+            short = score(text, heard("", no_speech=why), language)
+            assert (counted(short), short.figures["artefacts"]) == ({"missing": 1.0}, Value(1.0))
     nothing = score("", heard("", no_speech="nothing audible"))
     assert set(nothing.figures.values()) == {Unavailable("no speech, and no text either: nothing audible")}
 

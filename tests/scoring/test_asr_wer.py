@@ -89,6 +89,20 @@ def test_a_text_without_words_has_no_rate_and_words_heard_beside_it_are_flagged(
     assert found.flags == ["speech without text: 'thank you'"]
 
 
+@pytest.mark.parametrize(
+    ("text", "spoken", "language"),
+    [
+        ("Let me think… the answer is four…", "let me think the answer is four", "en"),
+        ("今天很好😀", "今天很好", "zh"),
+        ("今天 ❤️ 很好", "今天 很好", "zh"),
+    ],
+)
+def test_what_nobody_says_is_no_word_of_the_text(text: str, spoken: str, language: str) -> None:
+    found = score(text, heard(spoken, language=language), language)
+    assert (values(found)["cer"], values(found)["deletions"]) == (0.0, 0.0)
+    assert found.details["reference"] == found.details["hypothesis"]
+
+
 def test_a_transcript_of_punctuation_is_empty_and_counts() -> None:
     assert values(score("hello there", heard("...")))["deletions"] == 1.0
 
@@ -128,11 +142,13 @@ def test_as_published_an_empty_text_counts_one_and_other_languages_have_none() -
     assert values(score("...", heard("hello"), form="as-published"))["wer"] == 1.0
     assert values(score("", heard("", no_speech="silent"), form="as-published"))["wer"] == 1.0
     assert values(score("", heard("你好", language="zh"), "zh", form="as-published"))["cer"] == 1.0
+    assert values(score("Well… stay…", heard("well stay"), form="as-published"))["wer"] == 2 / 4
     german = score("ja", heard("ja", language="de"), "de", form="as-published")
     assert not values(german)
 
 
 def test_options_choose_normaliser_and_unit() -> None:
+    assert score("Hi", heard("hi"), unit="characters").figures["wer"] == Unavailable("counted in characters: as asked")
     assert values(score("Hi There", heard("hi there"), normaliser="none"))["wer"] == 1.0
     spaced = score("你好 吗", heard("你好 妈", language="zh"), "zh", normaliser="audiobench-zh", unit="words")
     assert values(spaced)["wer"] == 1 / 3

@@ -6,7 +6,8 @@ import pytest
 
 from metrics.result import Failed, Unavailable, Value
 from metrics.scoring import Score
-from metrics.text.speaking_rate import METRIC, derive
+from metrics.text.normalisers import normaliser
+from metrics.text.speaking_rate import METRIC, derive, identify
 from metrics.transcript import WORDS, Word
 from tests.scoring.transcripts import evenly, heard, options, sample
 
@@ -27,9 +28,27 @@ def test_words_per_second_of_speech_without_its_pauses() -> None:
 
 
 def test_characters_per_second_of_chinese() -> None:
-    found = score(heard("今天 天气 很好。", words=evenly("今天 天气 很好。", 0.5), language="zh"), "")
+    found = score(heard("今天 天气 很好。", words=evenly("今天 天气 很好。", 0.5), language="zh", asked=""), "")
     assert found.figures["characters_per_s"] == Value(4.0)
     assert found.figures["words_per_s"] == Unavailable("counted in characters in this language")
+
+
+def test_a_number_and_a_word_with_an_apostrophe_are_one_however_the_recogniser_cuts_them() -> None:
+    pieces = evenly("L 'eau coûte 3 ,5 ou 1 ,000 euros .")
+    found = score(heard("L'eau coûte 3,5 ou 1,000 euros.", words=pieces, language="fr"), "fr")
+    assert found.figures["words_per_s"] == Value(6 / 3)
+    whole = score(heard("Pi is 3.14159, and 1,000,000 is more."))
+    assert whole.figures["words_per_s"] == Value(round(7 / 2.1, 6))
+
+
+def test_what_the_recogniser_was_told_says_what_is_counted() -> None:
+    told = heard("今天 天气 很好。", words=evenly("今天 天气 很好。", 0.5), language="en", asked="zh")
+    assert score(told, "").figures["characters_per_s"] == Value(4.0)
+
+
+def test_its_identity_names_the_normaliser() -> None:
+    assert METRIC.identify == f"{identify.__module__}:{identify.__name__}"
+    assert identify({}) == {"basic": normaliser("basic").version}
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ hear is not proof. Clicks and dropouts of the sound are the metric `signal`'s.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from metrics.result import Failed, Measured, Unavailable, Value
@@ -18,7 +19,7 @@ from metrics.text.artefacts.repeats import repeats
 from metrics.text.artefacts.runs import Run, runs
 from metrics.text.artefacts.tokens import Token, of_text, of_transcript
 from metrics.text.heard import heard, without
-from metrics.text.normalisers import AUTO, NORMALISERS, for_language, normalise, normaliser
+from metrics.text.normalisers import AUTO, NORMALISERS, for_language, normaliser, words_alone
 from metrics.text.packages import versions
 from metrics.transcript import Transcript, language_of
 
@@ -26,7 +27,7 @@ _KINDS: Final = ("repeats", "missing", "added", "cut_off", "pauses", "stretched"
 
 METRIC: Final = Metric(
     name="artefacts",
-    version="artefacts/1",
+    version="artefacts/2",
     purpose="repeats, words missing or added, pauses and cut ends in a reply's speech",
     figures=(
         Figure(
@@ -94,12 +95,13 @@ def _one(sample: Sample, transcript: Transcript | Unavailable | Failed, options:
         return METRIC.nothing(f"no speech, and no text either: {transcript.no_speech}")
     found = _Found()
     tokens = of_transcript(transcript, unit)
-    repeated = _repeats(found, tokens, own)
+    name = for_language(language) if options["normaliser"] == AUTO else options["normaliser"]
+    spelled = partial(_units, name, unit)
+    repeated = _repeats(found, tokens, own, spelled)
     if sample.text is None:
         found.unavailable(("missing", "added", "cut_off"), "the system gave no text of this reply")
     else:
-        name = for_language(language) if options["normaliser"] == AUTO else options["normaliser"]
-        texts = [_units(normalise(name)(text), unit) for text in (sample.text, transcript.text)]
+        texts = [spelled(text) for text in (sample.text, transcript.text)]
         _runs(found, runs(align(*texts), unit), repeated, interrupted=sample.heard_samples is not None)
     _timed(found, transcript, tokens, own)
     return Score({"artefacts": _total(found, sample), **found.figures}, found.flags)
@@ -112,18 +114,28 @@ def _total(found: _Found, sample: Sample) -> Measured:
     return Value(sum(known)) if len(known) == len(kinds) else Unavailable("not every kind of artefact could be told")
 
 
-def _units(text: str, unit: Unit) -> list[str]:
-    return [cut for cut in units(text, unit) if any(map(str.isalnum, cut))]
+def _units(name: str, unit: Unit, text: str) -> list[str]:
+    return [cut for cut in units(words_alone(name, text), unit) if any(map(str.isalnum, cut))]
 
 
-def _repeats(found: _Found, tokens: Sequence[Token], own: Sequence[Token]) -> set[str]:
-    """The units that repeats are made of."""
-    repeated = repeats([token.text for token in tokens], [token.text for token in own])
-    found.kind(
-        "repeats",
-        [f"repeated: {_quoted(one.units)} {one.times} times{_at(tokens[one.first].start_s)}" for one in repeated],
-    )
-    return {unit for one in repeated for unit in one.units}
+def _repeats(
+    found: _Found, tokens: Sequence[Token], own: Sequence[Token], spelled: Callable[[str], list[str]]
+) -> set[str]:
+    """The units that repeats are made of, as `spelled` for the alignment."""
+    flags, repeated = [], set[str]()
+    for one in repeats([token.text for token in tokens], [token.text for token in own]):
+        stop = one.first + len(one.units) * one.times
+        again = spelled(" ".join(token.written for token in tokens[one.first : stop]))
+        if not _number(one.units) and not _number(again):
+            flags.append(f"repeated: {_quoted(one.units)} {one.times} times{_at(tokens[one.first].start_s)}")
+            repeated |= set(again)
+    found.kind("repeats", flags)
+    return repeated
+
+
+def _number(units: Sequence[str]) -> bool:
+    """Whether it is a number, whose digits may be said and written one by one: "5 5 5" of "555"."""
+    return bool(units) and all(map(str.isnumeric, units))
 
 
 def _runs(found: _Found, stretches: Sequence[Run], repeated: set[str], *, interrupted: bool) -> None:

@@ -39,7 +39,7 @@ def pauses(transcript: Transcript, heard: Sequence[Token], own: Sequence[Token])
     found = []
     for word, following in pairwise(transcript.words):
         before, after = _times(word), _times(following)
-        limit = BETWEEN_SENTENCES_S if after in between else PAUSE_S
+        limit = BETWEEN_SENTENCES_S if after[0] in between else PAUSE_S
         if after[0] - before[1] > limit:
             found.append(Pause(word.text, before[1], after[0] - before[1]))
     return found
@@ -76,18 +76,18 @@ def _times(word: Word) -> tuple[float, float]:
     return word.start_s or 0.0, word.end_s or 0.0
 
 
-def _sentence_ends(heard: Sequence[Token], own: Sequence[Token]) -> set[tuple[float, float]]:
-    """Times of the heard words before which a sentence of the text ends; of the transcript, where there is no text."""
+def _sentence_ends(heard: Sequence[Token], own: Sequence[Token]) -> set[float]:
+    """When the words begin before which a sentence of the text ends; of the transcript, where there is no text."""
     found = set()
     if not own:
         pairs = pairwise(heard)
-        return {(after.start_s or 0.0, after.end_s or 0.0) for before, after in pairs if before.ends}
+        return {after.start_s or 0.0 for before, after in pairs if before.ends}
     of_own, of_heard = iter(own), iter(heard)
     ended = False
     for step in align([token.text for token in own], [token.text for token in heard]):
         meant = next(of_own) if step.edit != "insert" else None
         token = next(of_heard) if step.edit != "delete" else None
         if token and ended:
-            found.add((token.start_s or 0.0, token.end_s or 0.0))
+            found.add(token.start_s or 0.0)
         ended = bool(meant and meant.ends) or (ended and token is None)
     return found

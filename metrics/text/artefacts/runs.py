@@ -17,7 +17,7 @@ class Limits:
     """From where on a difference counts: units and, so that "a lot of" for "lots" does not, letters.
 
     within, at_ends: (units, letters) · digits: units, where a number is in the shorter side, which the other may
-    spell · unlike: units, where the two have nothing in common
+    spell, a digit in two of them · unlike: units, where the two have nothing in common
     """
 
     within: tuple[int, int]
@@ -71,9 +71,11 @@ def _counts(run: Run, limits: Limits) -> bool:
     units, letters = abs(run.missing), abs(len(reference) - len(hypothesis))
     if reference == hypothesis or (letters and (len(reference) > len(hypothesis)) != (run.missing > 0)):
         return False
+    if reference and not hypothesis and run.where == "all":
+        return True  # of the whole text nothing is heard, however short it is
     if reference and hypothesis:
-        if any(map(str.isdigit, hypothesis if run.missing > 0 else reference)):
-            return units >= limits.digits
+        if digits := sum(map(str.isdigit, hypothesis if run.missing > 0 else reference)):
+            return units >= max(limits.digits, 2 * digits)
         if run.where == "all":
             return units >= limits.unlike
     needed, of_letters = limits.at_ends if run.where in ("start", "end") else limits.within

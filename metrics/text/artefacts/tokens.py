@@ -9,17 +9,24 @@ from dataclasses import dataclass
 
 from metrics.text.alignment import Unit
 from metrics.text.normalisers import normalise
+from metrics.text.printed import printed
 from metrics.transcript import Transcript
 
+_IN_NUMBER = re.compile(r"(?<=\d)[^\w\s]+(?=\d)")
+"""What parts the digits of one number: "1,000.5", "555-0123"."""
+_TITLES = frozenset({"dr.", "fr.", "hr.", "mr.", "mrs.", "ms.", "prof.", "sr.", "sra.", "srta."})
+"""Their full stop ends no sentence."""
 _SENTENCE_END = re.compile(r"""[.!?…。！？｡]+["'”’»)\]」』）]*$""")
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One unit. start_s, end_s: of the transcript's word that it is part of; None where there are none · ends: whether
+    """One unit. text: in the spelling of `basic`, a number without marks inside · written: the word that it is part of;
+    the unit itself where words have no spaces · start_s, end_s: of that word; None where there are none · ends: whether
     a sentence ends with it, by the punctuation."""
 
     text: str
+    written: str
     start_s: float | None = None
     end_s: float | None = None
     ends: bool = False
@@ -30,8 +37,8 @@ def of_transcript(transcript: Transcript, unit: Unit) -> list[Token]:
     if not transcript.words:
         return of_text(transcript.text, unit)
     return [
-        Token(text, word.start_s, word.end_s, last and _ends(word.text))
-        for word in transcript.words
+        Token(text, word.text if unit == "words" else text, word.start_s, word.end_s, last and _ends(word.text))
+        for word in printed(transcript)
         for text, last in _cut(word.text, unit)
     ]
 
@@ -39,17 +46,21 @@ def of_transcript(transcript: Transcript, unit: Unit) -> list[Token]:
 def of_text(text: str, unit: Unit) -> list[Token]:
     """In order, without times."""
     words = text.split() if unit == "words" else _sentences(text)
-    return [Token(part, ends=last and _ends(word)) for word in words for part, last in _cut(word, unit)]
+    return [
+        Token(part, word if unit == "words" else part, ends=last and _ends(word))
+        for word in words
+        for part, last in _cut(word, unit)
+    ]
 
 
 def _sentences(text: str) -> list[str]:
-    """Cut after each sentence end."""
-    return re.findall(r"[^.!?…。！？｡]+[^\w\s]*|[^\w\s]+", text)
+    """Cut after each sentence end; the point of a number is none."""
+    return re.findall(r"(?:[^.!?…。！？｡]|(?<=\d)\.(?=\d))+[^\w\s]*|[^\w\s]+", text)
 
 
 def _cut(word: str, unit: Unit) -> Iterable[tuple[str, bool]]:
     """The normalised units of one word, and whether each is its last."""
-    plain = normalise("basic")(word)
+    plain = normalise("basic")(_IN_NUMBER.sub("", word))
     parts = plain.split() if unit == "words" else _characters(plain)
     return [(part, at == len(parts) - 1) for at, part in enumerate(parts)]
 
@@ -70,4 +81,4 @@ def _characters(text: str) -> list[str]:
 
 
 def _ends(word: str) -> bool:
-    return bool(_SENTENCE_END.search(word.strip()))
+    return bool(_SENTENCE_END.search(word.strip())) and word.strip().lower() not in _TITLES
