@@ -10,11 +10,13 @@ first with |x − m| ≥ −45 dBFS (m = mean of the four blocks before it, 0 at
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sessions.audio import Pcm
+if TYPE_CHECKING:  # the gate's levels are also read in environments that have numpy alone
+    from sessions.audio import Pcm
 
 GATE = "gate/1"
 THRESHOLD_DBFS = -45.0

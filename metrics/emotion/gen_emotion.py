@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from metrics.result import Failed, Measured, Unavailable, Value
 from metrics.scoring import Aggregate, Figure, Metric, Options, Sample, Score, ScoreLine, passed_on
-from metrics.text.heard import heard, without
+from metrics.text.heard import heard
 from metrics.text.published import uro_corrected_error_rate, uro_error_rate
 from metrics.transcript import Transcript, language_of
 
@@ -50,29 +50,24 @@ def _score(sample: Sample, output: Mapping[str, Score]) -> Score:
         return METRIC.nothing(NO_TARGET)
     answer = heard(output)
     if not isinstance(answer, Transcript):
-        return without(METRIC, passed_on("asr", answer))
+        return METRIC.nothing(passed_on("asr", answer))
     language = language_of(sample, answer)
     if language not in ("en", "zh"):
         return METRIC.nothing(f"URO-Bench scores en and zh, not {language or 'a language that nobody named'}")
     published = uro_error_rate(answer.text, sample.reference, language)
     corrected = uro_corrected_error_rate(answer.text, sample.reference, language)
     emotion = output["emotion"].figures["asked"]
-    if min(published, corrected) >= 1:
-        emotion = Value(0.0)  # no word is right: whatever the emotion, nothing is left of it
-    if not isinstance(emotion, Value):
-        return without(METRIC, passed_on("emotion", emotion))
     return Score(
-        {
-            "gen_emotion": Value(_formula(emotion.value, published)),
-            "gen_emotion_corrected": Value(_formula(emotion.value, corrected)),
-        },
+        {"gen_emotion": _figure(emotion, published), "gen_emotion_corrected": _figure(emotion, corrected)},
         [],
         {"emotion": sample.emotion, "error_published": round(published, 6), "error_corrected": round(corrected, 6)},
     )
 
 
-def _formula(probability: float, error: float) -> float:
-    return 100 * probability * (1 - min(error, 1.0))
+def _figure(emotion: Measured, error: float) -> Measured:
+    if error >= 1:
+        return Value(0.0)  # no word is right: whatever the emotion, nothing is left of it
+    return Value(100 * emotion.value * (1 - error)) if isinstance(emotion, Value) else passed_on("emotion", emotion)
 
 
 def summarise(lines: Iterable[ScoreLine]) -> list[Aggregate]:

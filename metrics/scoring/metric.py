@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from metrics.result import Measured, Unavailable
+from metrics.result import Failed, Measured, Unavailable
 from metrics.scoring.sample import Piece
 
 Direction = Literal["higher", "lower", "none"]
@@ -72,7 +72,8 @@ class Metric:
     make: Options -> Scorer, for a metric that listens
     derive: (Sequence[Sample], Sequence[Mapping[str, Score]], Options) -> Sequence[Score], for one that does not; by
         name it is handed the scores of the metrics that it `needs`. It gets one sample at a time, or a whole
-        group in order where it is `of_groups`
+        group in order where it is `of_groups`. A sample of which one of those scores has no value has none of this
+        metric either, and the same reason; unless it is `without_values`, and handed those scores too
     identify: Options -> dict[str, str], what its scores depend on beside its version: hashes of weights, versions of
         packages. It imports nothing heavy, and raises `MissingExtra` or `MissingWeights` where something is not there
     summarise: Iterable[ScoreLine] -> list[Aggregate]; "" for the mean of each figure
@@ -83,6 +84,7 @@ class Metric:
     languages: those that its model was made for, () for any; others are flagged out-of-domain
     patience: Options -> float, seconds that each sound may take beside what its length explains, where somebody else is
         waited for (a service with a rate limit); "" for none
+    on_device: whether its model runs on the device that was asked for, where it is no CPU; else on a CPU in any case
     batch: the most sounds that are worth scoring at once on a CPU; pads: whether a batch is padded, so that sounds of
         like length belong together
     environment: the name of an environment of its own, where its packages clash with others; "" for ours
@@ -96,6 +98,7 @@ class Metric:
     derive: str = ""
     needs: tuple[str, ...] = ()
     of_groups: bool = False
+    without_values: bool = False
     identify: str = ""
     patience: str = ""
     summarise: str = ""
@@ -106,6 +109,7 @@ class Metric:
     languages: tuple[str, ...] = ()
     extra: str = ""
     environment: str = ""
+    on_device: bool = False
     batch: int = 1
     pads: bool = False
     hidden: bool = field(default=False)
@@ -116,6 +120,15 @@ class Metric:
         option, value = self.own_rate_with
         return None if option and options.get(option) == value else self.rate_hz
 
-    def nothing(self, because: str) -> Score:
-        """A score whose figures are all unavailable."""
-        return Score({figure.name: Unavailable(because) for figure in self.figures})
+    def nothing(self, why: str | Unavailable | Failed) -> Score:
+        """A score without any value. why: of a string, because of what it is unavailable. A metric that has no figures
+        still has to say it."""
+        told = Unavailable(why) if isinstance(why, str) else why
+        return Score(dict.fromkeys([figure.name for figure in self.figures] or ["score"], told))
+
+
+def passed_on(name: str, why: Unavailable | Failed) -> Unavailable | Failed:
+    """Why something cannot be derived: what it needs of the metric `name` has no value, for that reason."""
+    if isinstance(why, Failed):
+        return Failed(f"{name} failed: {why.error}")
+    return Unavailable(f"{name}: {why.because}")

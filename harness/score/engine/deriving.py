@@ -10,9 +10,10 @@ from harness.score.engine.asked import Chosen, Resources
 from harness.score.engine.child import Child, Died
 from harness.score.engine.keys import shown
 from harness.score.engine.messages import Broke, Call, Derive, Derived, Scored
-from harness.score.engine.recorder import Entry, Group, NoScore, Recorder, all_figures, what_it_lacks
+from harness.score.engine.recorder import Entry, Group, NoScore, Recorder, what_it_lacks
 from harness.score.engine.store import is_error
 from metrics.result import Failed, Unavailable
+from metrics.scoring import passed_on
 
 GROUP_LIMIT = 5000
 """Samples of a group; more are no dialogue, and would have to be held in memory all at once."""
@@ -164,16 +165,18 @@ class Deriver:
             return self._off[each.name]
         for name in each.metric.needs:
             if name in entry.nothing:
-                return _passed_on(name, entry.nothing[name])
+                return passed_on(name, entry.nothing[name])
         return None
 
     def _lacking(self, each: Chosen, open_: _Open) -> bool:
-        """Whether something that it needs came out without a value; then it has none either."""
+        """Whether something that it cannot do without came out without a value; then it has none either."""
+        if each.metric.without_values:
+            return False
         for name in each.metric.needs:
             lacks = what_it_lacks(self._recorder.score_of(name, open_.entry))
             if lacks is not None:
                 if open_.wanted:
-                    score = all_figures(each.metric, _passed_on(name, lacks))
+                    score = each.metric.nothing(passed_on(name, lacks))
                     self._recorder.score(each, open_.entry, open_.key, score)
                 return True
         return False
@@ -217,9 +220,3 @@ class Deriver:
         for open_ in together:
             if open_.wanted:
                 self._recorder.nothing(each, open_.entry, Failed(why))
-
-
-def _passed_on(name: str, why: NoScore) -> NoScore:
-    if isinstance(why, Failed):
-        return Failed(f"{name} failed: {why.error}")
-    return Unavailable(f"{name}: {why.because}")
