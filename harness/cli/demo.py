@@ -67,7 +67,7 @@ def demo(
     OpenAI Realtime protocol, as with any other server. Its replies are scored at the end, when nothing is timed any
     more. The first start fetches the models (0.65 GB; it says what and under which licence); later ones take seconds.
 
-    Exit code: 0 measured, 1 no turn was completed, 2 set-up error, 130 interrupted (go on with --resume).
+    Exit code: 0 measured, 1 no turn was completed, 2 set-up error, 130 interrupted (it says how to go on).
     """
     import tempfile
 
@@ -102,17 +102,24 @@ def demo(
             access = Access(url, {}, "", secrets)
             code = measure_run(run, access, command="demo", as_json=as_json, check_clock=not no_calibration)
     if code != exits.INTERRUPTED and not no_scores:
-        _score(run.path, asr, as_json)
+        code = _score(run.path, asr, as_json, code)
     return code
 
 
-def _score(run: Path, asr: str, quiet: bool) -> None:
-    """Score the replies, with the recogniser whose weights are here."""
+def _score(run: Path, asr: str, quiet: bool, measured: int) -> int:
+    """Score the replies, with the recogniser whose weights are here. The exit code of both: that of measuring, unless
+    scoring was interrupted."""
+    import shlex
+
     from harness.cli.score import score_run
     from harness.score.asking import asked
 
+    recogniser = f"faster-whisper:{asr}"
+    what = asked(SCORES, {}, everywhere={"asr": recogniser})
+    same = f"duologue score {shlex.quote(str(run))} --metrics {','.join(SCORES)} --asr {recogniser}"
     click.echo("scoring the replies ...", err=True)
-    score_run(run, asked(SCORES, {}, everywhere={"asr": f"faster-whisper:{asr}"}), told="nothing" if quiet else "table")
+    scored = score_run(run, what, told="nothing" if quiet else "table", go_on=f"Go on with: {same}")
+    return exits.INTERRUPTED if scored == exits.INTERRUPTED else measured
 
 
 def _served(plan: Plan) -> tuple[str, int]:

@@ -70,8 +70,8 @@ def score(run: Path | None, list_: bool, as_json: bool, **options: Any) -> int:
     """Score what came back: quality of the speech, agreement of speech and text, voice, emotion.
 
     Each figure is a value, unavailable because …, or an error; the table says how many samples stand behind a mean.
-    What was scored already is not scored again, so the same command goes on after an interruption. Scores lie in
-    RUN/scores, and in the run's report.html.
+    What was scored already is not scored again, so the same command goes on after an interruption; with --audio, if it
+    names the same --out. Scores lie in RUN/scores, and in the run's report.html.
 
     Exit code: 0 scored, 1 nothing could be scored, 2 set-up error, 130 interrupted.
     """
@@ -81,13 +81,14 @@ def score(run: Path | None, list_: bool, as_json: bool, **options: Any) -> int:
     if (run is None) == (options["audio"] is None):
         raise SetupError("nothing to score, or two things", "Give either a run folder or --audio DIR")
     from harness.score.asking import asked, given_options
-    from harness.score.samples.names import LANGUAGE_MEND, is_language
+    from harness.score.samples.names import LANGUAGE_MEND, is_language, must_be_text
     from sessions.audio import check_is_file
 
     if options["language"] and not is_language(options["language"]):
         raise SetupError(f"--language {options['language']}: no language tag", LANGUAGE_MEND)
     if options["reference_audio"] is not None:
         check_is_file(options["reference_audio"])
+        must_be_text(options["reference_audio"], "Rename it")
         options["reference_audio"] = options["reference_audio"].resolve()
     given = given_options(options["settings"])
     everywhere = {name: options[name] for name in ("asr", "normaliser") if options[name]}
@@ -111,8 +112,12 @@ def score_run(
     language: str = "",
     reference_audio: Path | None = None,
     told: Told = "table",
+    go_on: str = "",
 ) -> int:
-    """Score a run, tell it, and put it into the run's page. The exit code."""
+    """Score a run, tell it, and put it into the run's page. The exit code.
+
+    go_on: what to do after an interruption, where the same command would do more than that.
+    """
     from harness.score.run import OfAll, rebuild_report, scoring_of_run
     from sessions.runs import RunFolder
 
@@ -121,23 +126,26 @@ def score_run(
         run.must_hold_a_dialogue()
         voice = str(reference_audio) if reference_audio else ""
         scoring = scoring_of_run(run, what.chosen, what.left_out, OfAll(language, voice), again=again)
-        code = _perform(scoring, device, told, _go_on(again))
+        code = _perform(scoring, device, told, go_on or _go_on(again))
         report = rebuild_report(run)
         click.echo(f"report: {report}", err=told != "table")
     return code
 
 
 def _score_folder(what: Asked, options: dict[str, Any], told: Told) -> int:
-    from harness.runs.places import default_place
+    from harness.runs.places import made_default_place
     from harness.score.run import scoring_of_folder
     from harness.score.samples.of_folder import Known, samples_of_folder
 
     voice = options["reference_audio"]
     known = Known(options["text"], options["reference"], options["language"], str(voice) if voice else "")
     samples = samples_of_folder(options["audio"], known)
-    out = options["out"] or default_place(f"score-{options['audio'].resolve().name}")
+    out, go_on = options["out"], _go_on(options["again"])
+    if out is None:
+        out = made_default_place(f"score-{options['audio'].resolve().name}")
+        go_on += f", with --out {out}"
+        click.echo(f"scores come into {out}; to go on there: the same command with --out {out}", err=True)
     scoring = scoring_of_folder(samples, out, what.chosen, what.left_out, again=options["again"])
-    go_on = _go_on(options["again"]) if options["out"] else f"Go on with: --out {out}"
     return _perform(scoring, options["device"], told, go_on)
 
 

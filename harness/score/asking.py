@@ -102,7 +102,10 @@ def given_options(settings: Iterable[str]) -> Options:
 def _refuse_secrets(what: str, value: str) -> None:
     """What a score was made with is written beside it."""
     if "://" in value:
-        parts = urlsplit(value)
+        try:
+            parts = urlsplit(value)
+        except ValueError:  # it may hold a secret all the same, so it is not shown
+            raise SetupError(f"the address in {what} is none", "Give one like https://host/v1") from None
         if parts.username or parts.password or parts.query:
             raise SetupError(
                 f"the address in {what} holds a user name, a key or a query, which would be written down",

@@ -64,6 +64,7 @@ def test_one_file_is_a_folder_of_one(tmp_path: Path) -> None:
         ("t.tsv", "text\tid\r\none\ta\r\n\tb/1\r\n"),
         ("t.csv", 'id,text\na,"one"\nb/1,""\n'),
         ("t.csv", "./a.wav,one\nb\\1.wav,\n"),
+        ("t.csv", '"a","one"\r\n"b/1",""\r\n'),
     ],
 )
 def test_every_form_says_the_same(name: str, content: str, tmp_path: Path) -> None:
@@ -71,6 +72,13 @@ def test_every_form_says_the_same(name: str, content: str, tmp_path: Path) -> No
     samples = found(folder, text=write(tmp_path / name, content))
     assert [one.text for one in samples] == ["one", ""]  # an empty text is data
     assert samples.coverage() == ["text for 2 of 2 samples"]
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\x85", "\v", "\f", "\x1c"])
+def test_a_row_ends_where_a_line_does_and_nowhere_else(tmp_path: Path, mark: str) -> None:
+    for name, between in (("t.csv", ","), ("t.tsv", "\t")):
+        text = write(tmp_path / name, f"a{between}one{mark}b,two\n".replace(",two", " two"))
+        assert [row.text for row in read_rows(text, "text").values()] == [f"one{mark}b two"]
 
 
 def test_names_fit_with_and_without_folder_and_suffix(tmp_path: Path) -> None:
@@ -132,6 +140,9 @@ def test_a_null_is_no_row(tmp_path: Path) -> None:
         ("t.jsonl", "a one", "t.jsonl:1: it is no JSON"),
         ("t.json", "3", "neither a list of rows"),
         ("t.json", "{}", "it holds no rows"),
+        ("t.json", '{"a": "one", "a": "two"}', "'a' stands there twice"),
+        ("t.json", '[{"id": "a", "id": "b/1", "text": "one"}]', "'id' stands there twice"),
+        ("t.jsonl", '\n{"a": "one", "a": "two"}', "t.jsonl:2: 'a' stands there twice"),
         ("t.tsv", "", "it holds no rows"),
         ("t.txt", "a one", "cannot tell what"),
     ],
@@ -168,6 +179,9 @@ def test_names_that_are_no_text_are_named_and_not_scored(tmp_path: Path) -> None
     msgspec.json.encode(samples)
     text = write(tmp_path / "t.json", '{"a": "one", "Ünder/b": "two"}')
     assert found(folder, text=text).coverage() == ["text for 2 of 3 samples"]
+    shutil.copy(folder / "a.wav", folder / "\\xff.wav")
+    with pytest.raises(SetupError, match="two names look alike as text"):
+        found(folder)
     elsewhere = tmp_path / os.fsdecode(b"\xfe")
     folder.rename(elsewhere)
     with pytest.raises(SetupError, match="is not UTF-8"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 
 from harness import exits
 from harness.check.run import check_run
+from harness.cli import demo
 from harness.cli.score import score
 from harness.replay.rescore import rescore
 from harness.results.finish import finish_run
@@ -42,7 +44,7 @@ NEVER = Metric(
     "never", "1", "is never had", (Figure("never", "", "none", "Never", "by hand"),),
     derive="tests.scoring.test_score_command:never",
     identify="tests.scoring.test_score_command:not_here",
-    options=(Option("normaliser", "", "of texts"),),
+    options=(Option("normaliser", "", "of texts"), Option("asr", "", "who hears")),
 )  # fmt: skip
 PART = Metric(
     "part", "1", "is a part", (Figure("part", "", "none", "Part", "by hand"),),
@@ -261,7 +263,23 @@ def test_the_default_place_is_told_how_to_go_on(tmp_path: Path, monkeypatch: pyt
     assert code == exits.INTERRUPTED
     place = Path(err.partition("--out ")[2].split()[0])
     assert place.parent == Path("runs") and place.name.endswith("-score-replies")
+    assert err.startswith(f"scores come into {place}"), "who is killed says nothing at the end"
     assert invoke("--audio", "replies", "--metrics", "letters", "--out", place)[0] == exits.NOTHING_MEASURED
+
+
+def test_a_demo_that_is_interrupted_while_it_scores_says_so(
+    run: RunFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo, "SCORES", ("letters", "never"))
+    with monkeypatch.context() as patched:
+        interrupt_after("d0001/1", patched)
+        assert demo._score(run.path, "whisper-base", True, 0) == exits.INTERRUPTED
+    go_on = "Go on with: duologue score "
+    told = next(line for line in capsys.readouterr().err.splitlines() if go_on in line)
+    code, _, err = invoke(*shlex.split(told.partition(go_on)[2]))
+    assert code == 0 and "interrupted" not in err
+    for measured in (0, exits.NOTHING_MEASURED):
+        assert demo._score(run.path, "whisper-base", True, measured) == measured
 
 
 def test_the_list() -> None:
@@ -292,6 +310,7 @@ def test_the_list() -> None:
         (["RUN", "--metrics", "letters", "--normaliser", "none"], "none of these metrics has an option normaliser"),
         (["RUN", "--set", "lettres.form=plain"], "Did you mean 'letters'"),
         (["RUN", "--set", "letters.form=https://me:secret@host/"], "would be written down"),
+        (["RUN", "--set", "letters.form=https://me:secret@[host/"], "the address in letters.form is none. Give one"),
         (["RUN", "--metrics", "part"], "part is a part of other metrics. Choose from: letters, never, apart"),
         (["RUN", "--reference-audio", "nowhere.wav"], "there is no such file"),
         (["RUN", "--language", "english"], "--language english: no language tag. Give a tag: en, zh, pt-BR …"),
@@ -306,6 +325,13 @@ def test_mistakes_are_one_line_with_the_mend(arguments: list[str], told: str) ->
     assert told in str(refused.value)
     assert "secret" not in str(refused.value)
     assert scored() == []
+
+
+def test_a_voice_whose_name_is_no_text_is_refused(run: RunFolder, tmp_path: Path) -> None:
+    voice = make(tmp_path, "a.wav") / "a.wav"
+    odd = voice.rename(tmp_path / os.fsdecode(b"\xff.wav"))
+    with pytest.raises(SetupError, match=r"xff.wav is not UTF-8. Rename it"):
+        invoke(run.path, "--reference-audio", odd)
 
 
 def test_another_process_has_the_run(run: RunFolder) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -33,10 +34,20 @@ def as_text(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-def must_be_text(place: Path) -> None:
-    """Raise `SetupError` for a folder whose path is no text."""
+def must_be_text(place: Path, mend: str = "Rename that folder, then score what is in it") -> None:
+    """Raise `SetupError` for a path that is no text."""
     if not is_text(str(place.resolve())):
-        raise SetupError(f"the path {as_text(str(place))} is not UTF-8", "Rename that folder, then score what is in it")
+        raise SetupError(f"the path {as_text(str(place))} is not UTF-8", mend)
+
+
+def must_have_one_name_each(names: Iterable[str]) -> None:
+    r"""Raise `SetupError` where two look alike once they are text: a file may really be called "\xNN"."""
+    seen = set[str]()
+    for name in names:
+        told = as_text(name)
+        if told in seen:
+            raise SetupError(f"two names look alike as text: {told}", "Rename the one that is not UTF-8")
+        seen.add(told)
 
 
 def whole(text: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from harness.score.samples.matching import Matched, match
-from harness.score.samples.names import as_text, is_text, must_be_text
+from harness.score.samples.names import as_text, is_text, must_be_text, must_have_one_name_each
 from harness.score.samples.texts import read_rows
 from metrics.scoring import Sample
 from sessions.errors import SetupError
@@ -76,6 +76,7 @@ def samples_of_folder(place: Path, known: Known) -> FolderSamples:
     root, files = (place, list(_files(place))) if place.is_dir() else (place.parent, [place.name])
     if not files:
         raise SetupError(f"no audio file in {place}", f"Known by their names: {' '.join(SUFFIXES)}")
+    must_have_one_name_each(files)
     matched = {}
     for name, source in (("text", known.text), ("reference", known.reference)):
         if source is not None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,12 +62,26 @@ def normal_id(name: str) -> str:
     return unicodedata.normalize("NFC", name.strip().replace("\\", "/")).removeprefix("./")
 
 
+class _Object(dict[str, Any]):
+    """A JSON object. twice: a name that stands in it more than once, else None: JSON itself takes the last, unasked."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        names = Counter(name for name, _ in pairs)
+        self.twice = next((name for name, count in names.items() if count > 1), None)
+
+
+def _must_have_each_once(file: Path, value: _Object, line: int) -> None:
+    if value.twice is not None:
+        raise BadFile(str(file), f"{value.twice!r} stands there twice", line=line or None, mend="Leave one of them")
+
+
 def _json_lines(file: Path, content: str, field: str) -> Iterator[Row]:
     for number, line in enumerate(content.split("\n"), 1):
         if not line.strip():
             continue
         try:
-            value = json.loads(line)
+            value = json.loads(line, object_pairs_hook=_Object)
         except (ValueError, RecursionError) as error:
             raise BadFile(str(file), f"it is no JSON: {error}", line=number, mend=_MEND) from error
         yield from _of_object(file, value, field, number)
@@ -73,13 +89,14 @@ def _json_lines(file: Path, content: str, field: str) -> Iterator[Row]:
 
 def _json(file: Path, content: str, field: str) -> Iterator[Row]:
     try:
-        value = json.loads(content)
+        value = json.loads(content, object_pairs_hook=_Object)
     except (ValueError, RecursionError) as error:
         raise BadFile(str(file), f"it is no JSON: {error}") from error
     if isinstance(value, list):
         for item in value:
             yield from _of_object(file, item, field, 0)
-    elif isinstance(value, dict):
+    elif isinstance(value, _Object):
+        _must_have_each_once(file, value, 0)
         for name, text in value.items():
             yield from _row(file, name, {"text": text}, field, 0)
     else:
@@ -88,8 +105,9 @@ def _json(file: Path, content: str, field: str) -> Iterator[Row]:
 
 def _of_object(file: Path, value: Any, field: str, line: int) -> Iterator[Row]:
     """A row as an object: with fields, or with one entry, id → text."""
-    if not isinstance(value, dict):
+    if not isinstance(value, _Object):
         raise BadFile(str(file), "a row that is no object", line=line or None, mend=_MEND)
+    _must_have_each_once(file, value, line)
     name = next((value[known] for known in ID_NAMES if known in value), None)
     if name is None and len(value) == 1:
         [(name, text)] = value.items()
@@ -124,7 +142,7 @@ def _tsv(file: Path, content: str, field: str) -> Iterator[Row]:
 
 
 def _csv(file: Path, content: str, field: str) -> Iterator[Row]:
-    reader = csv.reader(content.splitlines(keepends=True), strict=True)
+    reader = csv.reader(io.StringIO(content, newline=""), strict=True)
     try:
         yield from _columns(file, ((reader.line_num, cells) for cells in reader if cells), field, "comma")
     except csv.Error as error:
