@@ -19,7 +19,7 @@ import io
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, BinaryIO, Protocol, TypeVar
+from typing import IO, Annotated, Any, BinaryIO, Protocol, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -247,12 +247,7 @@ class RunFolder:
         with disk_errors(self.path):
             lock = (self.path / ".lock").open("w")
         with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise SetupError(
-                    f"another process is writing the run {self.path}", "Wait until it has ended"
-                ) from error
+            take_lock(lock, self.path, f"another process is writing the run {self.path}")
             self.lock_descriptor = lock.fileno()
             try:
                 yield
@@ -401,6 +396,16 @@ def write_atomic(path: Path, data: bytes | str) -> None:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
+
+
+def take_lock(file: IO[Any], place: Path, taken: str) -> None:
+    """Have `file` alone, until it is closed. Raises `SetupError`, with `taken` where another process has it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise SetupError(taken, "Wait until it has ended") from error
+    except OSError as error:
+        raise SetupError(f"cannot lock {place}: {error.strerror or error}", "Choose a place on another disk") from error
 
 
 AGAIN = "give the command again"

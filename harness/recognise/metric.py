@@ -29,6 +29,7 @@ METRIC: Final = Metric(
     ),
     reads=("language",),
     extra="embedded",
+    on_device=True,
     batch=4,
     hidden=True,
 )

@@ -51,6 +51,7 @@ METRIC = Metric(
     reads=("emotion",),
     extra="emotion",
     environment="emotion",
+    on_device=True,
 )
 
 

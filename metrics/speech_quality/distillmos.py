@@ -53,6 +53,7 @@ METRIC = Metric(
     reads=(),
     languages=("en",),
     extra="score",
+    on_device=True,
     batch=8,
 )
 

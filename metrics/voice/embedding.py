@@ -34,6 +34,7 @@ METRIC = Metric(
     rate_hz=RATE_HZ,
     reads=("reference_audio",),
     extra="score",
+    on_device=True,
     batch=16,
     hidden=True,
 )

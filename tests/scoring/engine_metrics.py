@@ -19,7 +19,7 @@ import numpy as np
 
 from metrics.result import Failed, Unavailable, Value
 from metrics.scoring import Figure, Metric, Option, Options, Piece, Sample, Score, Scorer
-from sessions.errors import BadFile, MissingExtra
+from sessions.errors import BadFile, MetricUnavailable, MissingExtra, SetupError
 
 HERE = "tests.scoring.engine_metrics"
 LOG = "LOG_OF_WHAT_WAS_SCORED"
@@ -144,9 +144,39 @@ class Doubtful(Loudest):
 
 
 def doubtful(options: Options) -> Scorer:
+    note(f"pid {os.getpid()}")
     return Doubtful()
 
 
+class Sick(Loudest):
+    """As on a GPU: after one fault the process has no other."""
+
+    sick = False
+
+    def score(self, pieces: Sequence[Piece]) -> list[Score]:
+        self.sick |= any(piece.sample.text == "sicken" for piece in pieces)
+        if any(piece.sample.text == "refuse" for piece in pieces):
+            raise MetricUnavailable("the service does not like this sound")
+        if self.sick:
+            raise RuntimeError("device-side assert triggered")
+        return super().score(pieces)
+
+
+def sick(options: Options) -> Scorer:
+    note("loaded")
+    return Sick()
+
+
+def noted_identity(options: Options) -> dict[str, str]:
+    note(f"pid {os.getpid()}")
+    raise RuntimeError("no such thing")
+
+
+def misled(options: Options) -> dict[str, str]:
+    raise SetupError("that is no recogniser", "Choose another")
+
+
+SICK = replace(LOUDEST, name="sick", make=f"{HERE}:sick", on_device=True, batch=4)
 NOT_INSTALLED = replace(LOUDEST, name="not_installed", identify=f"{HERE}:not_installed")
 NOT_IDENTIFIED = replace(LOUDEST, name="not_identified", identify=f"{HERE}:broken_identity")
 NOT_LOADING = replace(LOUDEST, name="not_loading", make=f"{HERE}:not_loading")
@@ -167,6 +197,10 @@ def elsewhere(options: Options) -> Scorer:
 
 
 ELSEWHERE = replace(LOUDEST, name="elsewhere", make=f"{HERE}:elsewhere", environment="elsewhere")
+REFUSED_ELSEWHERE = replace(
+    ELSEWHERE, name="refused_elsewhere", identify=f"{HERE}:noted_identity", environment="elsewhere"
+)
+MISLED = replace(LOUDEST, name="misled", identify=f"{HERE}:misled")
 
 
 def twice(samples: Sequence[Sample], inputs: Sequence[Mapping[str, Score]], options: Options) -> list[Score]:
@@ -226,6 +260,6 @@ ALL = {
     metric.name: metric
     for metric in (
         LOUDEST, OWN_RATE, BATCHED, DEAF_TO_TEXT, HUNGRY, NOT_INSTALLED, NOT_IDENTIFIED, NOT_LOADING, REFUSING, DYING,
-        MISSING_LATER, DOUBTFUL, ELSEWHERE, TWICE, ABOVE_FIRST,
+        MISSING_LATER, DOUBTFUL, ELSEWHERE, TWICE, ABOVE_FIRST, SICK, REFUSED_ELSEWHERE, MISLED,
     )
 }  # fmt: skip

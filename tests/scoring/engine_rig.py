@@ -65,8 +65,9 @@ def score(
     resources: Resources = QUICK,
     options: Mapping[str, Mapping[str, str]] | None = None,
     metrics: Mapping[str, Metric] = ALL,
+    memory: Memory | None = None,
 ) -> Memory:
-    memory = Memory()
+    memory = memory or Memory()
     store = ScoreStore(folder)
     with store.writing():
         chosen = chosen_with_needs(names, options, find=metrics.__getitem__)

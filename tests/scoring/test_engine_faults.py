@@ -15,8 +15,9 @@ import pytest
 
 from harness.score.engine import ScoreStore
 from metrics.scoring import Sample
+from sessions.errors import SetupError
 from tests.scoring.engine_metrics import LOG
-from tests.scoring.engine_rig import QUICK, figures, log, score, scorings, sound, sounds, told
+from tests.scoring.engine_rig import QUICK, Memory, figures, log, score, scorings, sound, sounds, told
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -121,6 +122,21 @@ def test_of_a_group_those_that_have_a_score_are_compared(tmp_path: Path) -> None
     assert found["s0"] == "error: twice failed: loudest failed: RuntimeError: this sound is not liked"
 
 
+def test_after_a_fault_on_a_device_the_next_sound_meets_a_new_process(tmp_path: Path) -> None:
+    samples = sounds(tmp_path, [None, None, None, "sicken"])
+    score(samples, ["sick"], tmp_path / "scores", resources=replace(QUICK, device="cuda"))
+    found = by_sample(tmp_path / "scores", "sick", "loudest")
+    assert found == {"s0": 0.01, "s1": 0.02, "s2": 0.03, "s3": "error: RuntimeError: device-side assert triggered"}
+
+
+@pytest.mark.parametrize(("metric", "text"), [("sick", "refuse"), ("batched", "raise")])
+def test_no_process_is_replaced_that_cannot_be_at_fault(tmp_path: Path, metric: str, text: str) -> None:
+    resources = replace(QUICK, device="cuda")
+    score(sounds(tmp_path, [None, text, text]), [metric], tmp_path / "scores", resources=resources)
+    assert by_sample(tmp_path / "scores", metric, "loudest")["s0"] == 0.01
+    assert log().count("loaded") == 1
+
+
 # ---- another environment ----------------------------------------------------------------------------------------
 
 
@@ -174,6 +190,33 @@ def test_an_environment_without_what_is_needed(tmp_path: Path) -> None:
     (found,) = by_sample(tmp_path / "scores", "elsewhere", "loudest").values()
     assert str(found).startswith("error: its worker ended with code 1") or "ended with code 1" in str(found)
     assert "No module named" in str(found)
+
+
+class Watching(Memory):
+    """alive: processes that were noted, and are there when it is told something."""
+
+    alive: list[str]
+
+    def remark(self, text: str) -> None:
+        super().remark(text)
+        pids = [line.removeprefix("pid ") for line in log() if line.startswith("pid ")]
+        assert pids
+        self.alive = [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+
+@pytest.mark.parametrize("metric", ["refused_elsewhere", "doubtful"])
+def test_who_is_of_no_more_use_is_gone_before_that_is_told(tmp_path: Path, metric: str) -> None:
+    resources = replace(QUICK, worker_python={"elsewhere": str(other_python(tmp_path))})
+    watching = Watching()
+    score(sounds(tmp_path, [None]), [metric], tmp_path / "scores", resources=resources, memory=watching)
+    assert len(watching.remarks) == 1 and not watching.alive
+
+
+def test_a_mistake_that_is_found_late_leaves_nobody_behind(tmp_path: Path) -> None:
+    resources = replace(QUICK, worker_python={"elsewhere": str(other_python(tmp_path))})
+    with pytest.raises(SetupError, match="that is no recogniser"):
+        score(sounds(tmp_path, [None]), ["elsewhere", "misled"], tmp_path / "scores", resources=resources)
+    assert not leftovers(tmp_path)
 
 
 # ---- the engine itself ------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,16 +15,20 @@ import soundfile
 from harness.score.engine import ScoreStore
 from harness.score.engine.audio_index import AudioIndex
 from harness.score.engine.bucket import Bucket, Waiting
+from harness.score.engine.environment import link_ours
 from harness.score.engine.mapped import Sounds
 from harness.score.engine.messages import Item
 from harness.score.engine.sound import read_sound
 from harness.score.engine.spool import Spool, Stored, open_spool
+from harness.score.engine.store import new_index
 from metrics.result import Failed, Measured, Value
 from metrics.scoring import Sample, Score, ScoreLine
 from sessions.audio import read, resample
 from sessions.clock import NS_PER_S
 from sessions.errors import BadFile, SetupError
-from tests.scoring.engine_rig import sound
+from sessions.runs import take_lock
+from tests.scoring.engine_metrics import LOG
+from tests.scoring.engine_rig import score, sound
 
 
 class Clock:
@@ -101,6 +106,24 @@ def test_a_line_that_was_cut_is_left_out_and_never_joined(tmp_path: Path) -> Non
     assert [each.sample for each in ScoreStore(tmp_path).lines("m")] == ["a", "c"]
 
 
+def test_a_file_that_another_process_begins_anew_ends_there(tmp_path: Path) -> None:
+    written(tmp_path, *(line(f"s{k}", f"k{k}") for k in range(3)))
+    store = ScoreStore(tmp_path)
+    assert store.known("m", "k0")
+    store.path("m").write_bytes(store.path("m").read_bytes()[:-10])
+    assert [each.sample for each in store.lines("m")] == ["s0", "s1"]
+    store.path("m").write_bytes(b"")
+    assert not list(store.lines("m"))
+
+
+def test_the_line_of_each_sample_that_is_asked_for(tmp_path: Path) -> None:
+    written(tmp_path, line("a", "k1", 1), line("b", "k2", 2), line("a", "k3", 3))
+    with ScoreStore(tmp_path).reading("m") as last:
+        found = [last(name) for name in ("a", "c", "b", "a")]
+    assert [each and each.key for each in found] == ["k3", None, "k2", "k3"]
+    assert ScoreStore(tmp_path).last("other", "a") is None
+
+
 def test_a_line_that_is_none_is_named(tmp_path: Path) -> None:
     (tmp_path / "m.jsonl").write_text('{"key": 1}\n')
     with pytest.raises(BadFile, match=r"m\.jsonl:1: "):
@@ -149,6 +172,37 @@ def test_the_index_of_sounds_forgets_files_that_changed(tmp_path: Path) -> None:
         assert index.find(str(path)) is None
         path.unlink()
         assert index.find(str(path)) is None
+
+
+def test_a_full_disk_under_an_index_is_one_line() -> None:
+    index = new_index()
+    index.execute("CREATE TABLE some (name BLOB)")
+    index.execute("PRAGMA max_page_count = 5")
+    with pytest.raises(SetupError, match=r"database or disk is full\. Free some space there"):
+        for _ in range(100):
+            index.execute("INSERT INTO some VALUES (?)", (bytes(1000),))
+
+
+def test_a_lock_that_cannot_be_had_is_not_another_process(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.touch()
+    with (
+        os.fdopen(os.open(path, os.O_PATH), "rb", buffering=0) as no_file,
+        pytest.raises(SetupError, match=f"cannot lock {path}: Bad file descriptor"),
+    ):
+        take_lock(no_file, path, "another process has it")
+
+
+def test_the_index_of_sounds_is_read_again_while_it_is_written(tmp_path: Path) -> None:
+    path = sound(tmp_path / "a.wav", 0.5)
+    store = ScoreStore(tmp_path / "scores", Clock())
+    with store.writing():
+        AudioIndex(store).add(str(path), path.stat(), "abc", 16_000, 3200)
+        again = AudioIndex(store)
+        known = again.find(str(path))
+        assert known is not None and known.sha256 == "abc"
+        again.add("b.wav", path.stat(), "def", 16_000, 3200)
+    assert (tmp_path / "scores" / "audio.jsonl").read_text().count("\n") == 2
 
 
 # ---- batches ------------------------------------------------------------------------------------------------------
@@ -236,6 +290,31 @@ def test_what_a_killed_engine_left_is_removed_and_what_another_uses_is_not(tmp_p
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
 
 
+def test_where_nothing_temporary_can_be_written_it_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SetupError, match="by the variable TMPDIR"), open_spool(str(tmp_path / "file"), 1):
+        pass
+    with pytest.raises(SetupError, match="by the variable TMPDIR"):
+        link_ours(tmp_path / "file")
+
+
+def test_room_is_made_for_what_the_header_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A minute of silence is packed into next to nothing."""
+    monkeypatch.setenv(LOG, str(tmp_path / "log"))
+    soundfile.write(tmp_path / "a.flac", np.zeros(60 * 48_000, np.int16), 48_000)
+    (tmp_path / "b.wav").write_text("this is no audio")
+    asked: list[int] = []
+
+    def place(self: Spool, size_bytes: int) -> Path:
+        asked.append(size_bytes)
+        return self.folder / f"{len(asked)}"
+
+    monkeypatch.setattr(Spool, "place", place)
+    samples = [Sample(name, str(tmp_path / name)) for name in ("a.flac", "b.wav")]
+    score(samples, ["loudest", "own_rate"], tmp_path / "scores")
+    assert asked == [60 * 4 * (16_000 + 48_000), int(16 * 2.5 * 2)]
+
+
 # ---- reading ------------------------------------------------------------------------------------------------------
 
 
@@ -263,7 +342,18 @@ def test_channels_are_mixed_as_everywhere_else(tmp_path: Path) -> None:
         heard = read_sound(path, {0: tmp_path / name})
         source = read(path)
         assert np.array_equal(raw(tmp_path / name), source.samples)
-        assert bool(heard.notes) == (name == "opposite")
+        assert bool(heard.note) == (name == "opposite")
+
+
+def test_that_a_channel_was_taken_is_told_with_its_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LOG, str(tmp_path / "log"))
+    left = (0.1 * np.random.default_rng(1).standard_normal(16_000)).astype(np.float32)
+    for name, right in {"mixed": left[::-1], "opposite": -left}.items():
+        soundfile.write(tmp_path / f"{name}.wav", np.stack([left, right], axis=1), 16_000, subtype="FLOAT")
+    samples = [Sample(name, str(tmp_path / f"{name}.wav")) for name in ("mixed", "opposite")]
+    memory = score(samples, ["loudest"], tmp_path / "scores")
+    told = "channel 0 of 2 taken: mixed together they cancel (opposite phase)"
+    assert {line.sample: line.score.flags for line in memory.lines["loudest"]} == {"mixed": [], "opposite": [told]}
 
 
 def test_a_sound_has_one_name_whatever_file_holds_it(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from harness.runs.loop import run_interruptible
 from harness.score.engine.asked import Chosen, Resources, Watcher
 from harness.score.engine.audio_index import AudioIndex
@@ -19,7 +21,7 @@ from harness.score.engine.deriving import Deriver
 from harness.score.engine.environment import NoEnvironment, link_ours, python_of, variables
 from harness.score.engine.keys import shown
 from harness.score.engine.listener import Listener
-from harness.score.engine.messages import Heard, Identified, Identify, Read, Refused, Unreadable
+from harness.score.engine.messages import Heard, Identified, Identify, Look, Read, Refused, Seen, Unreadable
 from harness.score.engine.recorder import Entry, Group, NoScore, Recorder
 from harness.score.engine.spool import Spool, Stored, guess_bytes, open_spool
 from harness.score.engine.store import ScoreStore
@@ -106,6 +108,7 @@ class _Engine:
         self._jobs: asyncio.Queue[_Job | None] = asyncio.Queue(1)
         self._in_flight: dict[tuple[str, str], list[Entry]] = {}
         self._room = asyncio.Semaphore(_UNDER_WAY)
+        self._children = contextlib.AsyncExitStack()
         self._ours = link_ours(spool.folder / "ours")
         self._deriver = self._new_deriver()
 
@@ -113,7 +116,7 @@ class _Engine:
         total = len(self._samples) if isinstance(self._samples, Sized) else None
         for each in self._chosen:
             self._watcher.metric_begins(each.name, total)
-        async with asyncio.TaskGroup() as group:
+        async with self._children, asyncio.TaskGroup() as group:
             ticker = group.create_task(self._tick())
             await self._prepare()
             listening = [group.create_task(listener.run()) for listener in self._listeners]
@@ -141,7 +144,9 @@ class _Engine:
     def _child(self, name: str, threads: int, environment: str = "", python: str = "") -> Child:
         told = variables(environment, threads, self._resources.device, self._ours)
         log = self._spool.folder / f"{name}.log"
-        return Child(python or python_of("", {}), told, log, self._resources.load_s)
+        child = Child(python or python_of("", {}), told, log, self._resources.load_s)
+        self._children.push_async_callback(child.kill)  # whatever ends the scoring, and whoever else ends it before
+        return child
 
     def _new_deriver(self) -> Deriver:
         return Deriver(
@@ -184,6 +189,7 @@ class _Engine:
         if metric.environment:
             answer = await child.ask(Identify(metric.identify, each.options), self._resources.load_s)
             if isinstance(answer, Refused):
+                await child.kill()  # nothing more is asked of it
                 raise MetricUnavailable(answer.why) if answer.missing else _NotIdentified(answer.why)
             assert isinstance(answer, Identified)
             return answer.identity
@@ -252,6 +258,8 @@ class _Engine:
             self._deriver.take(entry)
 
     def _deliver(self, chosen: Chosen, waiting: Waiting, given: Score | NoScore) -> None:
+        if isinstance(given, Score) and waiting.stored.note:
+            given = msgspec.structs.replace(given, flags=[*given.flags, waiting.stored.note])
         for entry in self._in_flight.pop((chosen.name, waiting.key)):
             if isinstance(given, Score):
                 self._recorder.score(chosen, entry, waiting.key, given)
@@ -266,7 +274,7 @@ class _Engine:
         try:
             while (job := await self._jobs.get()) is not None:
                 rates = {listener.rate_hz for listener in job.listeners}
-                guessed = guess_bytes(Path(job.entry.sample.audio), len(rates))
+                guessed = await self._size(child, Path(job.entry.sample.audio), rates)
                 await self._spool.reserve(guessed)
                 place = self._spool.place(guessed)
                 places = {rate_hz: place.with_name(f"{place.name}-{rate_hz}") for rate_hz in sorted(rates)}
@@ -276,6 +284,14 @@ class _Engine:
                 self._spool.settle(guessed, sum(stored.size_bytes for stored in used))
         finally:
             await child.kill()
+
+    async def _size(self, child: Child, path: Path, rates: set[int]) -> int:
+        """How many bytes a file may become, decoded at those rates. The truth is known after decoding only."""
+        with contextlib.suppress(Died):  # then it dies of reading it too, and that is told
+            seen = await child.ask(Look(str(path)), self._resources.silent_s)
+            if isinstance(seen, Seen) and seen.samples > 0:
+                return sum(4 * seen.samples * (rate_hz or seen.rate_hz) // seen.rate_hz for rate_hz in rates)
+        return guess_bytes(path, len(rates))
 
     async def _read_one(self, child: Child, job: _Job, places: dict[int, Path]) -> list[Stored]:
         """Have a file read, and hand it to those that are to hear it. What is kept of it."""
@@ -292,7 +308,7 @@ class _Engine:
             self._not_heard(job, Unavailable("there is no sound: the file holds no samples"))
             return []
         stored = {
-            rate_hz: Stored(place, heard.lengths[rate_hz], rate_hz or heard.rate_hz)
+            rate_hz: Stored(place, heard.lengths[rate_hz], rate_hz or heard.rate_hz, heard.note)
             for rate_hz, place in places.items()
         }
         for listener in job.listeners:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from harness.score.engine.temporary import temporary_errors
 from metrics.scoring.device import DEVICE
 
 OURS = ("harness", "metrics", "sessions", "clients", "servers")
@@ -76,9 +77,10 @@ def variables(environment: str, threads: int, device: str, ours: Path) -> dict[s
 
 
 def link_ours(folder: Path) -> Path:
-    """Make `folder`, with links to our packages in it."""
-    folder.mkdir()
+    """Make `folder`, with links to our packages in it. Raises `SetupError` where the disk refuses."""
     root = Path(__file__).resolve().parents[3]
-    for name in OURS:
-        (folder / name).symlink_to(root / name, target_is_directory=True)
+    with temporary_errors(folder.parent):
+        folder.mkdir()
+        for name in OURS:
+            (folder / name).symlink_to(root / name, target_is_directory=True)
     return folder

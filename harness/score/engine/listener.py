@@ -38,7 +38,8 @@ class Listener:
     ) -> None:
         self.chosen, self._child, self._resources = chosen, child, resources
         self._deliver, self._remark = deliver, remark
-        larger = 1 if resources.device == "cpu" else _ON_A_DEVICE
+        self._on_device = chosen.metric.on_device and resources.device != "cpu"
+        larger = _ON_A_DEVICE if self._on_device else 1
         self.bucket = Bucket(chosen.metric.batch * larger, pads=chosen.metric.pads, padded_s=_PADDED_S * larger)
         self.rate_hz = chosen.metric.rate_for(chosen.options) or 0
         """Of the sound that it is to hear; 0 for the file's own."""
@@ -63,9 +64,11 @@ class Listener:
             self._hand_over(batch, answer.scores)
             return
         alone = len(batch) == 1
-        if alone and isinstance(answer, Broke):
-            await self._broke(batch[0], answer.why)  # the same again would give the same
-            return
+        if isinstance(answer, Broke):
+            await self._unload_if_in_doubt(answer)
+            if alone:  # the same again would give the same
+                self._deliver(self.chosen, batch[0], Failed(answer.why))
+                return
         if isinstance(answer, Died):
             again = "it is tried once more" if alone else f"each of its {len(batch)} sounds is tried once more, alone"
             self._remark(f"{self.chosen.name}: its worker {answer}; {again}")
@@ -78,19 +81,22 @@ class Listener:
             case Scored(scores):
                 self._hand_over([waiting], scores)
             case Broke(why):
-                await self._broke(waiting, why)
+                await self._unload_if_in_doubt(answer)
+                self._deliver(self.chosen, waiting, Failed(why))
             case Died():
                 self._remark(f"{self.chosen.name}: {waiting.sample.id} is given up: its worker {answer}, again")
                 self._deliver(self.chosen, waiting, Failed(f"its worker {answer}, also when it was tried alone"))
             case _:
                 self._deliver(self.chosen, waiting, answer)
 
-    async def _broke(self, waiting: Waiting, why: str) -> None:
-        self._deliver(self.chosen, waiting, Failed(why))
-        if self._resources.device != "cpu":
-            # A fault on a device may make every later one fail in the same process.
-            self._loaded = False
-            await self._child.kill()
+    async def _unload_if_in_doubt(self, broke: Broke) -> None:
+        """A fault on a device may make whatever follows in the same process fail."""
+        if self._on_device and not broke.meant:
+            await self._unload()
+
+    async def _unload(self) -> None:
+        self._loaded = False
+        await self._child.kill()
 
     async def _ask(self, batch: Sequence[Waiting]) -> Scored | Broke | Died | NoScore:
         """What became of a batch. A metric that is given up answers why, for each alone."""
@@ -109,7 +115,7 @@ class Listener:
             self._loaded = False
             self._deaths += 1
             if self._deaths >= _DEATHS:
-                self._give_up(Failed(f"its worker died {self._deaths} times in a row; the last time it {died}"))
+                await self._give_up(Failed(f"its worker died {self._deaths} times in a row; the last time it {died}"))
             return died
         self._deaths = 0
         assert isinstance(answer, Scored | Broke)
@@ -123,27 +129,28 @@ class Listener:
             try:
                 answer = await self._child.ask(Load(metric.make, self.chosen.options, figures), self._resources.load_s)
             except Died as died:
-                self._failed_to_start(f"its worker {died} while it was starting")
+                await self._failed_to_start(f"its worker {died} while it was starting")
                 continue
             match answer:
                 case Refused(why, missing=True):
-                    self._give_up(Unavailable(why))
+                    await self._give_up(Unavailable(why))
                 case Refused(why, final=True):
-                    self._give_up(Failed(why))
+                    await self._give_up(Failed(why))
                 case Refused(why):
-                    self._failed_to_start(why)
+                    await self._failed_to_start(why)
                 case Loaded(check) if check:
-                    self._give_up(Unavailable(f"self-check: {check}"))
+                    await self._give_up(Unavailable(f"self-check: {check}"))
                 case _:
                     self._loaded, self._failed_starts = True, 0
 
-    def _failed_to_start(self, why: str) -> None:
+    async def _failed_to_start(self, why: str) -> None:
         self._failed_starts += 1
         if self._failed_starts >= _STARTS:
-            self._give_up(Failed(why))
+            await self._give_up(Failed(why))
 
-    def _give_up(self, why: NoScore) -> None:
+    async def _give_up(self, why: NoScore) -> None:
         self.off = why
+        await self._unload()
         told = f"is unavailable: {why.because}" if isinstance(why, Unavailable) else f"failed: {why.error}"
         self._remark(f"{self.chosen.name} {told}")
 

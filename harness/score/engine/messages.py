@@ -68,9 +68,10 @@ class Scored(msgspec.Struct, frozen=True, tag=True):
 
 
 class Broke(msgspec.Struct, frozen=True, tag=True):
-    """The metric raised something; the worker lives on."""
+    """The metric raised something; the worker lives on. meant: it was raised on purpose, and the worker is sound."""
 
     why: str
+    meant: bool = False
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -95,6 +96,17 @@ class Derived(msgspec.Struct, frozen=True, tag=True):
     answers: list[Scored | Broke]
 
 
+class Look(msgspec.Struct, frozen=True, tag=True):
+    """What does the header of an audio file say? → Seen or Unreadable"""
+
+    path: str
+
+
+class Seen(msgspec.Struct, frozen=True, tag=True):
+    samples: int
+    rate_hz: int
+
+
 class Read(msgspec.Struct, frozen=True, tag=True):
     """Read an audio file into raw files, by rate; 0 for its own. → Heard or Unreadable"""
 
@@ -109,14 +121,15 @@ class Heard(msgspec.Struct, frozen=True, tag=True):
     rate_hz: int
     samples: int
     lengths: dict[int, int]
+    note: str
 
 
 class Unreadable(msgspec.Struct, frozen=True, tag=True):
     why: str
 
 
-Request = Load | Identify | Listen | Derive | Read
-Answer = Loaded | Identified | Refused | Scored | Broke | Derived | Heard | Unreadable
+Request = Load | Identify | Listen | Derive | Look | Read
+Answer = Loaded | Identified | Refused | Scored | Broke | Derived | Seen | Heard | Unreadable
 
 _requests = msgspec.msgpack.Decoder(Request)
 _answers = msgspec.msgpack.Decoder(Answer)

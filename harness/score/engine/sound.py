@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
@@ -22,13 +23,20 @@ _USABLE = "Give a WAV, FLAC, Ogg or MP3 file"
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """What a file holds. sha256: of its own rate and its mono samples · lengths: samples written, by rate as asked."""
+    """What a file holds. sha256: of its own rate and its mono samples · lengths: samples written, by rate as asked ·
+    note: that a channel was taken where others take the average, else ""."""
 
     sha256: str
     rate_hz: int
     samples: int
     lengths: dict[int, int]
-    notes: tuple[str, ...] = ()
+    note: str = ""
+
+
+def header_of(path: Path) -> tuple[int, int]:
+    """(samples, rate in Hz) that the header says. Raises as `read_sound` does."""
+    with _opened(path) as file:
+        return int(file.frames), int(file.samplerate)
 
 
 def read_sound(path: Path, places: Mapping[int, Path]) -> Sound:
@@ -37,11 +45,17 @@ def read_sound(path: Path, places: Mapping[int, Path]) -> Sound:
     Channels are mixed down as `sessions.audio.read` does; resampled without delay, as `sessions.audio.resample` does.
     Raises `BadAudio` for what is not usable audio, and `OSError` where nothing can be written.
     """
+    with _opened(path) as file:
+        return _read(path, file, places)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[soundfile.SoundFile]:
     check_is_file(path)
     try:
         with soundfile.SoundFile(os.fsencode(path)) as file:
             check_rate(path, file.samplerate)
-            return _read(path, file, places)
+            yield file
     except soundfile.LibsndfileError as error:
         raise BadAudio(f"cannot use {path}: {format_problem(path, error)}", _USABLE) from error
     except TypeError as error:
@@ -57,7 +71,7 @@ def _read(path: Path, file: soundfile.SoundFile, places: Mapping[int, Path]) -> 
     if chosen is not None:
         file.seek(0)
         sound = _write(rate_hz, (block[:, chosen] for block in blocks(file)), places)
-        return Sound(sound.sha256, rate_hz, sound.samples, sound.lengths, (taken_note(chosen, channels),))
+        return Sound(sound.sha256, rate_hz, sound.samples, sound.lengths, taken_note(chosen, channels))
     return sound
 
 
@@ -91,7 +105,6 @@ class _Writer:
     def __init__(self, place: Path, from_hz: int, to_hz: int) -> None:
         self.file: IO[bytes] = place.open("wb")
         self._from_hz, self._to_hz = from_hz, to_hz
-        self._written = 0
         self._resampling: soxr.ResampleStream | None = None
         if from_hz != to_hz:
             self._resampling = soxr.ResampleStream(from_hz, to_hz, 1, dtype="float32", quality="HQ")
@@ -111,4 +124,3 @@ class _Writer:
     def _take(self, out: FloatPcm) -> None:
         self.file.write(out.astype("<f4", copy=False).data)
         self.file.flush()
-        self._written += len(out)

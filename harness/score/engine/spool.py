@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.score.engine.temporary import temporary_errors
+
 _MEMORY = Path("/dev/shm")
 _PREFIX = "duologue-sound-"
 _LARGE_BYTES = 64 << 20
@@ -26,11 +28,12 @@ _BYTES_PER_PACKED_BYTE = 12.0
 
 @dataclass(slots=True)
 class Stored:
-    """A sound at one rate. users: scorers that have not yet heard it."""
+    """A sound at one rate. note: what was done to its channels · users: scorers that have not yet heard it."""
 
     place: Path
     samples: int
     rate_hz: int
+    note: str = ""
     users: int = 0
 
     @property
@@ -85,7 +88,7 @@ class Spool:
 
 
 def guess_bytes(path: Path, rates: int) -> int:
-    """How much a file may become, decoded at so many rates. The truth is known after decoding only."""
+    """How much a file may become, decoded at so many rates, where its header does not say."""
     with contextlib.suppress(OSError):
         per_byte = _BYTES_PER_FILE_BYTE.get(path.suffix.lower(), _BYTES_PER_PACKED_BYTE)
         return int(path.stat().st_size * per_byte * max(rates, 1))
@@ -94,8 +97,12 @@ def guess_bytes(path: Path, rates: int) -> int:
 
 @contextlib.contextmanager
 def open_spool(folder: str, limit_bytes: int) -> Iterator[Spool]:
-    """A spool that leaves nothing behind; what killed ones left is removed. folder: "" for the system's own places."""
-    disk = Path(folder or tempfile.gettempdir())
+    """A spool that leaves nothing behind; what killed ones left is removed. folder: "" for the system's own places.
+
+    Raises `SetupError` where the disk refuses.
+    """
+    with temporary_errors():
+        disk = Path(folder or tempfile.gettempdir())
     memory = _MEMORY if not folder and os.access(_MEMORY, os.W_OK) else disk
     with contextlib.ExitStack() as stack:
         place = stack.enter_context(_own_folder(disk))
@@ -105,9 +112,10 @@ def open_spool(folder: str, limit_bytes: int) -> Iterator[Spool]:
 
 @contextlib.contextmanager
 def _own_folder(base: Path) -> Iterator[Path]:
-    base.mkdir(parents=True, exist_ok=True)
     prefix = f"{_PREFIX}{os.getuid()}-"
-    with (base / f"{prefix}lock").open("w") as door:
+    with temporary_errors(base), contextlib.ExitStack() as entering:
+        base.mkdir(parents=True, exist_ok=True)
+        door = entering.enter_context((base / f"{prefix}lock").open("w"))
         fcntl.flock(door, fcntl.LOCK_EX)  # nobody sweeps while somebody moves in
         for left in base.glob(f"{prefix}*/lock"):
             _sweep(left)

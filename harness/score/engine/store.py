@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import os
 import sqlite3
@@ -16,14 +15,17 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from harness.score.engine.temporary import temporary_errors
 from metrics.result import Failed, Measured
 from metrics.scoring import Score, ScoreLine
 from metrics.scoring.line import LINE_VERSION
 from sessions.clock import NS_PER_S, Clock, MonotonicClock
 from sessions.errors import BadFile, SetupError
+from sessions.runs import take_lock
 
 _LINES_AT_ONCE = 64
 _SYNC_NS = NS_PER_S
@@ -88,10 +90,7 @@ class ScoreStore:
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = (self.folder / ".lock").open("w")
         with lock, ThreadPoolExecutor(1, "score-sync") as self._syncer:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise SetupError(f"another process is scoring into {self.folder}", "Wait until it has ended") from error
+            take_lock(lock, self.folder, f"another process is scoring into {self.folder}")
             self._forget()  # another process may have added lines meanwhile
             try:
                 yield self
@@ -285,9 +284,18 @@ def _sync_all(files: list[tuple[Path, int]]) -> None:
             os.fsync(descriptor)
 
 
+class _Index(sqlite3.Connection):
+    """Raises `SetupError` where the folder for temporary files, into which it grows, is full."""
+
+    def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:
+        with temporary_errors():
+            return super().execute(sql, parameters)
+
+
 def new_index() -> sqlite3.Connection:
-    """A private database that lies in memory while it is small, and is gone when it is closed."""
-    index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+    """A private database that lies in memory while it is small, and is gone when it is closed. Its `execute` raises
+    `SetupError`."""
+    index = sqlite3.connect("", isolation_level=None, check_same_thread=False, factory=_Index)
     index.execute(f"PRAGMA cache_size = -{_INDEX_KIB}")
     index.execute("PRAGMA journal_mode = OFF")
     index.execute("PRAGMA synchronous = OFF")
@@ -320,5 +328,5 @@ def _disk_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         mend = "Make it writable, or choose another --out"
         if error.errno in _FULL:
-            mend = "Free some space, then give the same command again: it goes on where it stopped"
+            mend = "Free some space, then give the same command again (with --audio, the same --out too): it goes on"
         raise SetupError(f"cannot write {path}: {error.strerror or error}", mend) from error

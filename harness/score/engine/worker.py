@@ -30,10 +30,12 @@ from harness.score.engine.messages import (
     Listen,
     Load,
     Loaded,
+    Look,
     Read,
     Refused,
     Request,
     Scored,
+    Seen,
     Unreadable,
     frame,
     request,
@@ -52,6 +54,8 @@ class Worker:
 
     def answer(self, asked: Request) -> Answer:
         match asked:
+            case Look():
+                return _look(asked)
             case Read():
                 return _read(asked)
             case Load():
@@ -79,7 +83,16 @@ class Worker:
             with sounds:
                 return _whole(self._scorer.score(pieces), len(asked.items), self._figures)
         except Exception as error:  # noqa: BLE001 - as above
-            return Broke(_told(error))
+            return Broke(_told(error), meant=isinstance(error, DuologueError))
+
+
+def _look(asked: Look) -> Seen | Unreadable:
+    from harness.score.engine.sound import header_of
+
+    try:
+        return Seen(*header_of(Path(asked.path)))
+    except (BadAudio, OSError) as error:
+        return Unreadable(str(error))
 
 
 def _read(asked: Read) -> Heard | Unreadable:
@@ -91,7 +104,7 @@ def _read(asked: Read) -> Heard | Unreadable:
         return Unreadable(str(error))
     except OSError as error:
         return Unreadable(f"its sound could not be kept for scoring: {error}")
-    return Heard(sound.sha256, sound.rate_hz, sound.samples, sound.lengths)
+    return Heard(sound.sha256, sound.rate_hz, sound.samples, sound.lengths, sound.note)
 
 
 def _identify(asked: Identify) -> Identified | Refused:

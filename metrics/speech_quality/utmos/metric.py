@@ -44,6 +44,7 @@ METRIC = Metric(
     reads=(),
     languages=("en",),
     extra="score",
+    on_device=True,
     batch=16,
     pads=True,
 )
