@@ -154,19 +154,19 @@ def _begins_with(reply: _Reply, start: int, told: Sequence[tuple[int, int]]) -> 
 def telling_ms(pcm: Pcm, rate_hz: int, *, enough_ms: float = float("inf")) -> float:
     """How much of `pcm` is telling, int16 (samples,) mono. enough_ms: no need to count beyond."""
     hop, found_ms = rate_hz // _WINDOWS_PER_S, 0.0
-    shortest = max(1, rate_hz // _LAGS_PER_S)
     for first in range(0, len(pcm) - 2 * hop + 1, hop):
         window = pcm[first : first + 2 * hop].astype(np.float64)
-        if window.std() >= _THRESHOLD and not _is_tone(window - window.mean(), shortest):
+        if window.std() >= _THRESHOLD and not is_tone(window, rate_hz):
             found_ms += 1000 / _WINDOWS_PER_S
             if found_ms >= enough_ms:
                 break
     return found_ms
 
 
-def _is_tone(window: NDArray[np.float64], shortest: int) -> bool:
-    """Some later stretch of the window, from the lag `shortest` on, is its first half again, or two neighbours are."""
-    half = len(window) // 2
+def is_tone(window: NDArray[np.float64], rate_hz: int) -> bool:
+    """Some later stretch of the window, from 2.5 ms on, is its first half again, or two neighbours are. window: (n,)"""
+    window = window - window.mean()
+    half, shortest = len(window) // 2, max(1, rate_hz // _LAGS_PER_S)
     later = sliding_window_view(window, half)[shortest:]
     squares = np.concatenate(([0.0], np.cumsum(window * window)))
     energies, own = (squares[half:] - squares[:-half])[shortest:], squares[half]

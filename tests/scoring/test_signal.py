@@ -18,8 +18,10 @@ from harness.score.table import metric
 from metrics.result import Measured, Unavailable, Value
 from metrics.scoring import FloatPcm, Piece, Sample, Score
 from metrics.speech_quality.signal import levels, prediction
+from metrics.speech_quality.signal.glitches import Glitch
 from metrics.speech_quality.signal.levels import loudness_lufs
 from metrics.speech_quality.signal.metric import METRIC, make
+from metrics.speech_quality.signal.scorer import _belongs_to as belongs_to
 from metrics.speech_quality.signal.scorer import facts
 from sessions.gate import block_levels_dbfs
 
@@ -250,6 +252,41 @@ def test_a_reply_that_is_over_in_the_midst_of_a_word() -> None:
     clip = next(samples for name, samples, _ in speech() if name == "facts/turn-1")
     loudest = int(np.argmax(np.abs(clip)))
     assert facts(clip[:loudest], RATE_HZ).flags == ["ends in speech: the last 5 ms are as loud as the rest"]
+
+
+def test_an_offset_is_no_speech_at_the_edges_of_silence() -> None:
+    clip: FloatPcm = next(samples for name, samples, _ in speech() if name == "facts/turn-1") * np.float32(0.3)
+    quiet, hole = np.zeros(7200, dtype=np.float32), np.zeros(480, dtype=np.float32)
+    for offset in (np.float32(0.01), np.float32(0.05)):
+        shifted = np.concatenate((clip, quiet)) + offset
+        assert facts(shifted, RATE_HZ).flags == []
+        with_hole = np.concatenate((shifted, hole, quiet + offset))
+        assert value(facts(with_hole, RATE_HZ).figures["dropouts"]) == 0
+
+
+@pytest.mark.parametrize("hz", [50, 350, 1000, 5000])
+def test_packets_of_a_tone_did_not_come_twice(hz: float) -> None:
+    steady: FloatPcm = np.rint(tone(hz, 0.3) * 32768).astype(np.float32) / np.float32(32768)
+    assert value(facts(steady, RATE_HZ, packets(steady, RATE_HZ)).figures["glitches"]) == 0
+
+
+def test_a_border_between_two_chunks_is_a_border(monkeypatch: pytest.MonkeyPatch) -> None:
+    hops = 70
+    edges = [at for at in range(hops * 240, 60_000, hops * 240) if at % 480 == 0]
+    clip = next(samples for name, samples, _ in speech() if name == "read-back/number").copy()
+    for at in edges:
+        clip[at] += 0.2
+    whole = facts(clip, RATE_HZ, packets(clip, RATE_HZ)).details["glitches"]
+    assert [one["at_border"] for one in whole] == [True] * len(edges)
+    monkeypatch.setattr(prediction, "_CHUNK_HOPS", hops)
+    assert facts(clip, RATE_HZ, packets(clip, RATE_HZ)).details["glitches"] == whole
+
+
+def test_a_glitch_at_the_edge_of_a_hole_belongs_to_it() -> None:
+    holes = [(100, 50), (160, 5), (400, 1)]
+    for at in range(500):
+        near = any(start - 10 <= at <= start + length + 10 for start, length in holes)
+        assert belongs_to(Glitch(at, "click", False, 9.0), holes, 10) == near
 
 
 def test_the_length_of_chunks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from metrics.scoring import FloatPcm
 from metrics.speech_quality.signal.levels import runs_where
@@ -20,7 +19,8 @@ LONGEST_S = 1.0
 """A longer silence is a pause, however it begins."""
 EDGE_S = 0.002
 BELOW_SPEECH_DB = 30.0
-"""The sound on either side is louder than so much below the speech."""
+"""The sound on either side is louder than so much below the speech. Both are standard deviations: an offset is no
+sound."""
 
 
 def dropouts(samples: FloatPcm, rate_hz: int, level: float) -> list[tuple[int, int]]:
@@ -32,7 +32,7 @@ def dropouts(samples: FloatPcm, rate_hz: int, level: float) -> list[tuple[int, i
         stop = start + length
         if length > LONGEST_S * rate_hz or start < edge or stop + edge > len(samples):
             continue
-        if _rms(samples[start - edge : start]) >= needed and _rms(samples[stop : stop + edge]) >= needed:
+        if samples[start - edge : start].std() >= needed and samples[stop : stop + edge].std() >= needed:
             found.append((start, length))
     return found
 
@@ -40,8 +40,4 @@ def dropouts(samples: FloatPcm, rate_hz: int, level: float) -> list[tuple[int, i
 def ends_at(samples: FloatPcm, rate_hz: int, level: float) -> bool:
     """Whether the sound is over in the midst of speech: its last 5 ms are within 10 dB of the speech."""
     tail = samples[-max(1, round(0.005 * rate_hz)) :]
-    return level > 0 and _rms(tail) >= level * 10 ** (-10 / 20)
-
-
-def _rms(samples: NDArray[np.float32]) -> float:
-    return math.sqrt(float(np.mean(samples.astype(np.float64) ** 2)))
+    return level > 0 and float(tail.std()) >= level * 10 ** (-10 / 20)

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from metrics.repeats import is_tone
 from metrics.scoring import FloatPcm
 from metrics.speech_quality.signal.prediction import Crests, crests
 
@@ -70,8 +71,8 @@ def find_glitches(samples: FloatPcm, rate_hz: int, level: float, borders: tuple[
     edge = round(EDGE_S * rate_hz)
     inner = np.array([border for border in sorted({*borders}) if edge <= border < len(samples) - edge], dtype=np.int64)
     found = Found()
-    places: list[Glitch] = _repeated(samples, sorted({*borders, len(samples)}), level)
-    for chunk in crests(samples, rate_hz, level):
+    places: list[Glitch] = _repeated(samples, rate_hz, sorted({*borders, len(samples)}), level)
+    for chunk in crests(samples, rate_hz, level, BESIDE_BORDER):
         stop = chunk.start + len(chunk.click)
         for crest in (chunk.click, chunk.jump, chunk.junk):
             crest[: max(edge - chunk.start, 0)] = 0
@@ -124,12 +125,14 @@ def _merged(places: list[Glitch], apart: int) -> list[Glitch]:
     return merged
 
 
-def _repeated(samples: FloatPcm, marks: list[int], level: float) -> list[Glitch]:
-    """Packets that are the one before once more, to the sample, and not just both silent."""
+def _repeated(samples: FloatPcm, rate_hz: int, marks: list[int], level: float) -> list[Glitch]:
+    """Packets that are the one before once more, to the sample, and neither just both silent nor parts of one tone."""
     found = []
     for before, start, stop in zip(marks, marks[1:], marks[2:], strict=False):
         packet, last = samples[start:stop], samples[before:start]
-        if len(packet) == len(last) and float(np.std(packet)) >= level / 10 and np.array_equal(packet, last):
+        if len(packet) != len(last) or float(np.std(packet)) < level / 10 or not np.array_equal(packet, last):
+            continue
+        if not is_tone(packet.astype(np.float64), rate_hz):
             found.append(Glitch(start, "repeated packet", True, 0.0))
     return found
 

@@ -8,7 +8,7 @@ from metrics.scoring import Figure, Metric, Options, Scorer
 
 METRIC = Metric(
     name="signal",
-    version="1",
+    version="2",
     purpose="facts of the signal: level, silence, bandwidth, clipping, dropouts, glitches",
     figures=(
         Figure("peak", "dBFS", "none", "Peak", "20·log10 of the largest |x|"),

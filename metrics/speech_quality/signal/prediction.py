@@ -56,8 +56,8 @@ def order_for(rate_hz: int) -> int:
     return max(16, round(rate_hz / 1000) + 4)
 
 
-def crests(samples: FloatPcm, rate_hz: int, level: float) -> Iterator[Crests]:
-    """Chunk after chunk, so that an hour never lies here twice.
+def crests(samples: FloatPcm, rate_hz: int, level: float, beside: int = 0) -> Iterator[Crests]:
+    """Chunk after chunk, so that an hour never lies here twice. beside: samples of its neighbours that each one brings.
 
     Of the sample's own filter and of those just before and just after it, the one that missed by least counts; each
     miss is taken through (−1, 2, −1)/4, which leaves the upper frequencies. A crest is the size of the forward miss
@@ -73,9 +73,10 @@ def crests(samples: FloatPcm, rate_hz: int, level: float) -> Iterator[Crests]:
         forward, backward = _misses(chunk, rate_hz, hop)
         near = np.maximum(_around(forward, backward, rate_hz, NEAR_S), FLOOR * level)
         wide = np.maximum(_around(forward, backward, rate_hz, WIDE_S), FLOOR * level)
-        here = slice(start - first, stop - first)
+        begin, end = max(start - beside, 0), min(stop + beside, len(samples))
+        here = slice(begin - first, end - first)
         yield Crests(
-            start, (np.minimum(forward, backward) / near)[here], (forward / near)[here], (forward / wide)[here]
+            begin, (np.minimum(forward, backward) / near)[here], (forward / near)[here], (forward / wide)[here]
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -84,8 +85,12 @@ def _broken(samples: FloatPcm, rate_hz: int, heard: Audible, borders: tuple[int,
 
 
 def _belongs_to(glitch: Glitch, holes: list[tuple[int, int]], edge: int) -> bool:
-    """Whether it is but the edge of a hole, which is counted already."""
-    return any(start - edge <= glitch.at <= start + length + edge for start, length in holes)
+    """Whether it is but the edge of a hole, which is counted already. holes: in order."""
+    last = bisect_right(holes, glitch.at + edge, key=lambda hole: hole[0]) - 1
+    if last < 0:
+        return False
+    start, length = holes[last]
+    return glitch.at <= start + length + edge
 
 
 def _counts(broken: _Broken | Unavailable, borders: tuple[int, ...]) -> dict[str, Measured]:
