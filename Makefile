@@ -10,14 +10,17 @@ JOBS ?= -n 4 --dist loadfile
 MADE_FROM := pyproject.toml constraints.txt
 
 # Scoring runs on the CPU unless you say otherwise: make score TORCH=torch==2.13.0
-TORCH ?= torch==2.13.0$(if $(filter Linux,$(shell uname -s)),+cpu)
+ON_LINUX := $(filter Linux,$(shell uname -s))
+TORCH ?= torch==2.13.0$(if $(ON_LINUX),+cpu)
+# Elsewhere there is one build alone, without CUDA.
+MEANT := $(if $(ON_LINUX),$(if $(findstring +cpu,$(TORCH)),,--cuda))
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 # What these say that they need would bring torchaudio along; they work without it.
 WITHOUT_THEIR_NEEDS := distillmos==0.9.1 xls-r-sqa==0.1.0
 EMOTION := .venv-emotion
 EMOTION_PIP = $(EMOTION)/bin/python -m pip --disable-pip-version-check --quiet install
 
-.PHONY: demo score emotion test check benchmarks chromium sound wordnet clean
+.PHONY: FORCE demo score emotion test check benchmarks chromium sound wordnet clean
 
 ## Hold three spoken dialogues with the embedded server and print what was measured.
 demo: $(VENV)/.embedded
@@ -92,6 +95,16 @@ $(VENV)/.embedded: $(MADE_FROM) | $(VENV)/bin/python
 	@$(PIP) install -c constraints.txt -e '.[embedded,mos,text]'
 	@touch $@
 
+# Which torch each environment is for. pip takes 2.13.0+cpu for 2.13.0, and leaves CUDA behind: what was there goes first.
+$(VENV)/.torch: FORCE | $(VENV)/bin/python
+	@[ "$$(cat $@ 2>/dev/null)" = '$(TORCH)' ] && exit; \
+	before=$$($(PIP) freeze | sed -nE 's/^(torch|nvidia[-_][^=@ ]*)[=@ ].*/\1/p'); \
+	[ -z "$$before" ] || $(PIP) uninstall --yes $$before; \
+	echo '$(TORCH)' >$@
+
+$(EMOTION)/.torch: FORCE
+	@[ "$$(cat $@ 2>/dev/null)" = '$(TORCH)' ] || { mkdir -p $(EMOTION) && echo '$(TORCH)' >$@; }
+
 comma := ,
 # $(1): the extras. What lacks its needs goes first, lest pip complains of it, and comes last.
 define install_scoring
@@ -100,25 +113,26 @@ define install_scoring
   || $(PIP) install -c constraints.txt --extra-index-url $(TORCH_INDEX) '$(TORCH)'
 @$(PIP) install -c constraints.txt -e '.[$(1)]'
 @$(PIP) install --no-deps $(WITHOUT_THEIR_NEEDS)
-@$(BIN)/python -m tools.scoring_environment $(if $(findstring +cpu,$(TORCH)),,--cuda)
+@$(BIN)/python -m tools.scoring_environment $(MEANT)
 @$(BIN)/duologue weights fetch --set score
 endef
 
-$(VENV)/.score: $(MADE_FROM) | $(VENV)/bin/python
+$(VENV)/.score: $(MADE_FROM) $(VENV)/.torch | $(VENV)/bin/python
 	@echo "installing duologue with what scoring needs into $(VENV) ..."
 	$(call install_scoring,embedded$(comma)score)
 	@touch $@ $(VENV)/.embedded
 
-$(EMOTION)/.made: tools/emotion-requirements.txt
+$(EMOTION)/.made: tools/emotion-requirements.txt $(EMOTION)/.torch
 	@echo "installing what scores emotion into $(EMOTION) ..."
 	@rm -rf $(EMOTION)
 	@$(PYTHON) -m venv $(EMOTION)
+	@echo '$(TORCH)' >$(EMOTION)/.torch
 	@$(EMOTION_PIP) '$(TORCH)' 2>/dev/null || $(EMOTION_PIP) --extra-index-url $(TORCH_INDEX) '$(TORCH)'
 	@$(EMOTION_PIP) --no-deps --only-binary :all: -r tools/emotion-requirements.txt
-	@$(EMOTION)/bin/python -m tools.scoring_environment $(if $(findstring +cpu,$(TORCH)),,--cuda)
+	@$(EMOTION)/bin/python -m tools.scoring_environment $(MEANT)
 	@touch $@
 
-$(VENV)/.dev: $(MADE_FROM) | $(VENV)/bin/python
+$(VENV)/.dev: $(MADE_FROM) $(VENV)/.torch | $(VENV)/bin/python
 	@echo "installing duologue with its development tools into $(VENV) ..."
 	$(call install_scoring,dev)
 	@touch $@ $(VENV)/.score $(VENV)/.embedded

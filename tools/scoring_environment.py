@@ -1,4 +1,4 @@
-"""Whether the environment of `make score` is the one that was meant: no torchaudio, and no CUDA build of torch.
+"""Whether the environment of `make score` or `make emotion` is as meant: no torchaudio, and CUDA only where asked for.
 
 torchaudio of another build breaks torch's neighbours at import, and a CUDA torch brings gigabytes that a CPU has no use
 for. Either comes in unasked, with a package that names it; so this looks, and fails loudly.
@@ -20,15 +20,18 @@ def problems(*, cuda_is_meant: bool) -> list[str]:
     told = []
     if NEVER in names:
         told.append(f"{NEVER} is installed, which breaks torch's neighbours: {sys.executable} -m pip uninstall {NEVER}")
+    import torch
+
+    here = f"torch {torch.__version__}"
     if cuda_is_meant:
+        if torch.version.cuda is None and torch.version.hip is None:
+            told.append(f"{here} is for the CPU, and one for a GPU was asked for: look at TORCH and TORCH_INDEX")
         return told
     cuda = [name for name in names if name.startswith("nvidia-")]
     if cuda:
-        told.append(f"CUDA packages are installed: {', '.join(cuda)}")
-    import torch
-
+        told.append(f"CUDA packages are installed: {sys.executable} -m pip uninstall {' '.join(cuda)}")
     if torch.version.cuda is not None:
-        told.append(f"torch {torch.__version__} is a CUDA build. `make score` wants torch==2.13.0+cpu")
+        told.append(f"{here} is a CUDA build, and none was asked for (TORCH={here.replace(' ', '==')} does)")
     return told
 
 

@@ -9,9 +9,15 @@ DEVICE = "DUOLOGUE_DEVICE"
 
 
 def torch_device() -> Any:
-    """The `torch.device` to load a model on. Raises `RuntimeError` where torch does not have it."""
+    """The `torch.device` to load a model on. Raises `RuntimeError` where torch does not have it.
+
+    CUDA would round what goes into convolutions to 10 bits (TF32), and scores would be a little off those of a CPU: it
+    may not.
+    """
     import torch
 
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = False
     name = os.environ.get(DEVICE) or "cpu"
     device = torch.device(name)
     if device.type == "cuda" and not torch.cuda.is_available():

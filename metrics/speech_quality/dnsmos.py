@@ -94,7 +94,7 @@ class Dnsmos:
 def log_mel_db(samples: FloatPcm) -> FloatPcm:
     """dB below the sound's own loudest bin, at most 80, as P.808's model was trained on (librosa's `power_to_db`).
 
-    float32 (n,) at 16 kHz → float32 (1 + n // 160, 120).
+    float32 (n,) at 16 kHz → float32 (1 + (n − 1) // 160, 120).
     """
     level_db = 10 * np.log10(np.maximum(power_mel(samples, fft_samples=_FFT_SAMPLES, mels=_MELS), _FLOOR))
     below_db: FloatPcm = np.maximum(level_db - level_db.max(), -_RANGE_DB)

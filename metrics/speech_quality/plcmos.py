@@ -91,7 +91,8 @@ def log_spectrum(sound: FloatPcm) -> FloatPcm:
     """What the model hears: the log power of each amplitude's spectrum over 20, as float32 (frames, 257).
 
     Frames of 512 samples under a periodic Hamming window, one per 256; the first begins 256 samples before the sound,
-    the last is filled with zeros. Bins of no power are put 120 dB below the smallest power that there is.
+    the last is filled with zeros. Bins of no power are put 120 dB below the smallest power that there is; where
+    there is none at all, as in a silent window of a long sound, all are at −80 dB.
     """
     frames = -(-(len(sound) + _HOP_SAMPLES) // _HOP_SAMPLES)
     padded = np.zeros((frames - 1) * _HOP_SAMPLES + _FFT_SAMPLES, np.float32)
@@ -101,6 +102,6 @@ def log_spectrum(sound: FloatPcm) -> FloatPcm:
     power = np.abs(spectrum) ** 2
     some = power > 0
     log = np.log(power, out=np.zeros_like(power), where=some)
-    log[~some] = log[some].min() - 12 * np.log(10)
+    log[~some] = log[some].min() - 12 * np.log(10) if some.any() else -8 * np.log(10)
     scaled: FloatPcm = (log / 20).astype(np.float32)
     return scaled

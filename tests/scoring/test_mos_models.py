@@ -24,12 +24,14 @@ from harness.score.table import metric
 from metrics.mel import mel_filters
 from metrics.result import Failed, Measured, Unavailable, Value
 from metrics.scoring import Figure, FloatPcm, Metric, Piece, Sample, Score, Scorer
+from metrics.scoring.device import torch_device
 from metrics.speech_quality import distillmos, dnsmos, plcmos
 from metrics.speech_quality.known_pair import known_pair
 from metrics.speech_quality.opinion import MosScorer, Opinion, loudest_dbfs, peak_of, within_full_scale
 from metrics.speech_quality.windows import even_cuts, mean_by_length, spread, windowed
 from sessions.audio import read
 from sessions.errors import MissingExtra, MissingWeights
+from tools.scoring_environment import problems
 
 RATE_HZ = 16_000
 CLEAN, NOISY = known_pair()
@@ -133,6 +135,20 @@ def test_plcmos_is_what_the_published_code_gives_to_the_same_listeners(
     assert value(one(scorers["plcmos"], sound), "plcmos") == pytest.approx(published, abs=1e-4)
 
 
+def test_a_silent_window_of_a_long_sound_is_heard_as_the_published_code_hears_silence(
+    scorers: dict[str, Scorer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import speechmos.plcmos
+
+    silence = np.zeros(RATE_HZ, np.float32)
+    published = speechmos.plcmos.PLCMOS().stft_transform(silence)
+    np.testing.assert_allclose(plcmos.log_spectrum(silence), published, rtol=1e-6)
+    monkeypatch.setattr(plcmos, "LONGEST_S", 3)
+    score = one(scorers["plcmos"], np.concatenate((CLEAN.samples, np.zeros(6 * RATE_HZ, np.float32))))
+    assert score.flags == ["windowed: 3 of 2.8 s"]
+    assert 1 <= value(score, "plcmos") <= 5
+
+
 def test_distillmos_is_what_the_published_code_gives(scorers: dict[str, Scorer]) -> None:
     with distillmos._without_torchaudio(), contextlib.redirect_stdout(io.StringIO()):
         published = importlib.import_module("distillmos").ConvTransformerSQAModel().eval()
@@ -146,6 +162,19 @@ def test_no_torchaudio_is_left_behind(scorers: dict[str, Scorer]) -> None:
     assert "distillmos" in sys.modules
     assert "torchaudio" not in sys.modules
     assert importlib.util.find_spec("torchaudio") is None
+
+
+def test_this_environment_is_the_one_that_was_made() -> None:
+    cuda_is_here = torch.version.cuda is not None
+    assert problems(cuda_is_meant=cuda_is_here) == []
+    assert any(torch.__version__ in told for told in problems(cuda_is_meant=not cuda_is_here))
+
+
+def test_no_device_rounds_what_is_multiplied() -> None:
+    torch.backends.cudnn.allow_tf32 = True
+    torch_device()
+    assert not torch.backends.cudnn.allow_tf32
+    assert not torch.backends.cuda.matmul.allow_tf32
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
