@@ -235,6 +235,10 @@ class Store:
 
     def _bad_given(self, weight: Weight, folder: Path) -> SetupError:
         mend = f"Give a folder with the pinned files, or none (unset {weight.variable})"
+        if folder.is_file():
+            names = ", ".join(file.name for file in weight.files)
+            what = f"weights {weight.name!r}: the given {folder} is a file, and not by the name of one: {names}"
+            return SetupError(what, "Give the folder with the pinned files, under their own names")
         for file in weight.files:
             path = folder / file.name
             if not path.is_file():

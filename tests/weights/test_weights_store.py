@@ -123,6 +123,9 @@ def test_the_only_file_may_be_given_itself(tmp_path: Path) -> None:
     store = make_store(tmp_path, weight(whole("model.bin", MODEL)))
     given = put(tmp_path / "given", model_bin=MODEL)
     assert store.folder("tiny", given=given / "model.bin") == given
+    (given / "model.bin").rename(given / "mine.bin")
+    with pytest.raises(SetupError, match=r"mine\.bin is a file, and not by the name of one: model\.bin"):
+        store.folder("tiny", given=given / "mine.bin")
 
 
 def test_an_unknown_name_lists_the_known_ones_and_the_nearest(tmp_path: Path) -> None:
