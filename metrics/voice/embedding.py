@@ -12,6 +12,7 @@ from metrics.mel import RATE_HZ
 from metrics.result import Unavailable, Value
 from metrics.scoring import Figure, FloatPcm, Metric, Options, Piece, Score, Scorer
 from metrics.scoring.extras import require, weight_hashes
+from metrics.speech_quality.opinion import wrong_scale
 from metrics.voice.encoder import Embedding, Encoder
 from metrics.voice.speech import speech_of
 from sessions.audio import read, resample
@@ -26,7 +27,7 @@ _REFERENCES = 256
 
 METRIC = Metric(
     name="voice_embedding",
-    version="1",
+    version="2",
     purpose="speaker embedding (GE2E), for `voice`",
     figures=(Figure("voiced", "s", "none", "Speech", "audible stretches with pauses up to 180 ms (gate/1)"),),
     make="metrics.voice.embedding:make",
@@ -63,7 +64,8 @@ class EmbeddingScorer:
     def score(self, pieces: Sequence[Piece]) -> Sequence[Score]:
         """details: `embedding` (256 floats), and where a reference is named `reference` with its seconds of speech,
         or why there is none."""
-        speech = [speech_of(piece.samples) for piece in pieces]
+        sounds = [piece.samples for piece in pieces]
+        speech = [sound[:0] if wrong_scale(sound) else speech_of(sound) for sound in sounds]
         enough = [index for index, own in enumerate(speech) if len(own) >= LEAST_SPEECH_S * RATE_HZ]
         embedded = self._encoder.embed([speech[index] for index in enough]) if enough else []
         by_index = dict(zip(enough, embedded, strict=True))
@@ -72,7 +74,8 @@ class EmbeddingScorer:
     def _score(self, piece: Piece, speech: FloatPcm, embedding: Embedding | None) -> Score:
         seconds = len(speech) / RATE_HZ
         if embedding is None:
-            because = "less than 1 s of speech" if seconds else "silence: nothing is above the gate (gate/1)"
+            none = wrong_scale(piece.samples) or "silence: nothing is above the gate (gate/1)"
+            because = "less than 1 s of speech" if seconds else none
             return Score({"voiced": Unavailable(because)})
         details: dict[str, Any] = {"embedding": _listed(embedding)}
         if piece.sample.reference_audio:
@@ -84,7 +87,10 @@ class EmbeddingScorer:
             source = read(path)
         except BadAudio as error:
             return {"no_reference": str(error)}
-        speech = speech_of(resample(source.samples, source.rate_hz, RATE_HZ))
+        samples = resample(source.samples, source.rate_hz, RATE_HZ)
+        if why := wrong_scale(samples):
+            return {"no_reference": f"{path}: {why}"}
+        speech = speech_of(samples)
         if len(speech) < LEAST_SPEECH_S * RATE_HZ:
             return {"no_reference": f"less than 1 s of speech in {path}"}
         embedding = self._encoder.embed([speech])[0]

@@ -1,7 +1,7 @@
 """The speaker encoder: three LSTM layers and a linear one, trained with the GE2E loss.
 
 L. Wan, Q. Wang, A. Papir, I. Lopez Moreno: "Generalized End-to-End Loss for Speaker Verification", arXiv:1710.10467.
-Weights: those of the package Resemblyzer 0.1.4 (Apache-2.0), whose embeddings these are, to 1e-3.
+Weights: those of the package Resemblyzer 0.1.4 (Apache-2.0), whose embeddings these are, to 1e-4.
 """
 
 from __future__ import annotations

@@ -7,12 +7,12 @@ of its dialogue, and with the reference where one is named.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from metrics.result import Failed, Measured, Unavailable, Value
+from metrics.result import Measured, Unavailable, Value
 from metrics.scoring import Figure, Metric, Options, Sample, Score
 from metrics.voice.calibration import Line, line_for
 
@@ -22,13 +22,13 @@ _FORMULA = "cosine of GE2E embeddings (arXiv:1710.10467)"
 
 METRIC = Metric(
     name="voice",
-    version="1",
+    version="2",
     purpose="voice identity: likeness to the first turn, to the other turns and to a reference, drift, wrong voice",
     figures=(
         Figure("to_first", "", "higher", "Voice as in the first turn", f"{_FORMULA}, with the dialogue's first"),
         Figure("to_others", "", "higher", "Voice as in the other turns", f"{_FORMULA}, with the mean of the others"),
         Figure("to_reference", "", "higher", "Voice as in the reference", f"{_FORMULA}, with reference_audio"),
-        Figure("drift", "per turn", "none", "Drift of the voice", "slope of to_first over the turns after the first"),
+        Figure("drift", "per turn", "none", "Drift of the voice", "slope of to_first over turns after the first"),
         Figure("wrong_voice", "%", "lower", "Wrong voice", "turns whose likeness is below the line (0.70 to 0.80)"),
     ),
     derive="metrics.voice.identity:derive",
@@ -43,35 +43,28 @@ Vector = NDArray[np.float64]
 
 @dataclass(slots=True)
 class _Turn:
-    """seconds, reference_s: of speech · why: where there is no embedding, the reason; error where that failed."""
+    """seconds, reference_s: of speech."""
 
     sample: Sample
-    seconds: float = 0.0
-    own: Vector | None = None
+    own: Vector
+    seconds: float
     reference: Vector | None = None
     reference_s: float = 0.0
     no_reference: str = "no reference voice is named"
-    why: Measured = field(default_factory=lambda: Unavailable("no embedding"))
 
 
 def derive(samples: Sequence[Sample], outputs: Sequence[Mapping[str, Score]], options: Options) -> Sequence[Score]:
-    """One group, in order."""
+    """Those turns of one group that have a voice, in order."""
     turns = [_turn(sample, output["voice_embedding"]) for sample, output in zip(samples, outputs, strict=True)]
-    first = next((turn for turn in turns if turn.own is not None), None)
-    trend = _drift(turns, first)
-    last = next((turn for turn in reversed(turns) if turn.own is not None), None)
+    trend = _drift(turns)
     elsewhere = Unavailable("told once, at the last turn of the dialogue") if isinstance(trend, Value) else trend
-    return [_score(turn, turns, first, trend if turn is last else elsewhere) for turn in turns]
+    return [_score(turn, turns, trend if turn is turns[-1] else elsewhere) for turn in turns]
 
 
 def _turn(sample: Sample, score: Score) -> _Turn:
-    turn = _Turn(sample)
-    if "embedding" not in score.details:
-        turn.why = next(iter(score.figures.values()))
-        return turn
-    turn.own = _unit(np.asarray(score.details["embedding"], dtype=np.float64))
     voiced = score.figures["voiced"]
-    turn.seconds = voiced.value if isinstance(voiced, Value) else 0.0
+    assert isinstance(voiced, Value)
+    turn = _Turn(sample, _unit(np.asarray(score.details["embedding"], dtype=np.float64)), voiced.value)
     if "reference" in score.details:
         turn.reference_s = float(score.details.get("reference_s", 0.0))
         turn.reference = _unit(np.asarray(score.details["reference"], dtype=np.float64))
@@ -79,18 +72,16 @@ def _turn(sample: Sample, score: Score) -> _Turn:
     return turn
 
 
-def _score(turn: _Turn, turns: list[_Turn], first: _Turn | None, drift: Measured) -> Score:
-    if turn.own is None or first is None:
-        return Score({figure.name: _passed_on(turn.why) for figure in METRIC.figures})
+def _score(turn: _Turn, turns: list[_Turn], drift: Measured) -> Score:
     figures: dict[str, Measured] = {
-        "to_first": _to_first(turn, first),
+        "to_first": _to_first(turn, turns[0]),
         "to_others": _to_others(turn, turns),
         "to_reference": Unavailable(turn.no_reference)
         if turn.reference is None
         else Value(float(turn.own @ turn.reference)),
         "drift": drift,
     }
-    others = [other.seconds for other in turns if other is not turn and other.own is not None]
+    others = [other.seconds for other in turns if other is not turn]
     compared = (("to_reference", 1, turn.reference_s), ("to_others", len(others), sum(others) / max(len(others), 1)))
     for name, number, seconds in compared:
         if isinstance(likeness := figures[name], Value):
@@ -101,39 +92,34 @@ def _score(turn: _Turn, turns: list[_Turn], first: _Turn | None, drift: Measured
     return Score({**figures, "wrong_voice": Unavailable("neither a reference nor other turns to compare with")})
 
 
-def _passed_on(why: Measured) -> Measured:
-    return why if isinstance(why, Unavailable | Failed) else Unavailable("no embedding")
-
-
 def _to_first(turn: _Turn, first: _Turn) -> Measured:
     if not turn.sample.group:
         return Unavailable("belongs to no dialogue")
     if turn is first:
         return Unavailable("it is the turn that the others are compared with")
-    assert turn.own is not None and first.own is not None
     return Value(float(turn.own @ first.own))
 
 
 def _to_others(turn: _Turn, turns: list[_Turn]) -> Measured:
     if not turn.sample.group:
         return Unavailable("belongs to no dialogue")
-    others = [other.own for other in turns if other is not turn and other.own is not None]
+    others = [other.own for other in turns if other is not turn]
     if not others:
         return Unavailable("no other turn of the dialogue has a voice to compare with")
-    assert turn.own is not None
     return Value(float(turn.own @ _unit(np.sum(others, axis=0))))
 
 
-def _drift(turns: list[_Turn], first: _Turn | None) -> Measured:
-    """The least-squares slope of likeness to the first turn against the turn's place among all."""
-    voiced = [(place, turn) for place, turn in enumerate(turns) if turn.own is not None]
-    if first is None or not first.sample.group:
+def _drift(turns: list[_Turn]) -> Measured:
+    """The least-squares slope of likeness to the first turn against the turn's number in its dialogue, where turns
+    without a voice count too."""
+    first, *later = turns
+    if not first.sample.group:
         return Unavailable("belongs to no dialogue")
-    if len(voiced) < DRIFT_TURNS:
+    if len(turns) < DRIFT_TURNS:
         return Unavailable("fewer than four turns with a voice")
-    places = np.array([place for place, _ in voiced[1:]], dtype=np.float64)
-    likeness = np.array([float(turn.own @ first.own) for _, turn in voiced[1:]])  # type: ignore[operator]
-    centred = places - places.mean()
+    numbers = np.array([turn.sample.order for turn in later], dtype=np.float64)
+    likeness = np.array([float(turn.own @ first.own) for turn in later])
+    centred = numbers - numbers.mean()
     return Value(float(centred @ (likeness - likeness.mean()) / (centred @ centred)))
 
 

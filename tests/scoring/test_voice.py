@@ -13,7 +13,7 @@ import soundfile
 from numpy.typing import NDArray
 
 from harness.score.table import metric
-from metrics.result import Failed, Measured, Unavailable, Value
+from metrics.result import Measured, Unavailable, Value
 from metrics.scoring import FloatPcm, Piece, Sample, Score
 from metrics.voice.calibration import line_for
 from metrics.voice.embedding import METRIC as EMBEDDING
@@ -23,6 +23,7 @@ from metrics.voice.identity import derive
 from metrics.voice.speech import raised_by, speech_of, window_starts
 from sessions.audio import resample, to_float, write_flac
 from sessions.weights import folder
+from tests.scoring import engine_rig
 
 LIBRARY = Path(__file__).parents[2] / "sessions/library"
 GOLDEN = Path(__file__).parents[1] / "data/scoring/voice/resemblyzer.json"
@@ -91,15 +92,11 @@ def test_drift_is_told_once_per_dialogue() -> None:
     assert why_not(dialogue(turn(0), turn(1), turn(2))[2].figures["drift"]) == "fewer than four turns with a voice"
 
 
-def test_a_turn_without_a_voice_takes_no_part() -> None:
-    silent = Score({"voiced": Unavailable("silence: nothing is above the gate (gate/1)")})
-    broken = Score({"voiced": Failed("the worker died")})
-    scores = dialogue(silent, turn(0), broken, turn(5))
-    assert set(scores[0].figures) == {figure.name for figure in VOICE.figures}
-    assert set(scores[0].figures.values()) == {Unavailable("silence: nothing is above the gate (gate/1)")}
-    assert set(scores[2].figures.values()) == {Failed("the worker died")}
-    assert why_not(scores[1].figures["to_first"]) == "it is the turn that the others are compared with"
-    assert value(scores[3].figures["to_first"]) == pytest.approx(np.cos(np.radians(5)))
+def test_drift_is_per_turn_of_the_dialogue_whether_all_turns_have_a_voice_or_not() -> None:
+    samples = [Sample(f"d/{order}", "", group="d", order=order) for order in (0, 3, 4, 9)]
+    turns = [turn(float(np.degrees(np.arccos(1 - 0.02 * sample.order)))) for sample in samples]
+    scores = derive(samples, [{"voice_embedding": score} for score in turns], {})
+    assert value(scores[-1].figures["drift"]) == pytest.approx(-0.02)
 
 
 def test_a_wrong_voice_is_flagged_with_the_error_of_the_flag() -> None:
@@ -193,8 +190,9 @@ def test_a_batch_gives_what_singles_give(scorer: EmbeddingScorer) -> None:
         (np.zeros(1), "silence: nothing is above the gate (gate/1)"),
         (np.zeros(RATE_HZ), "silence: nothing is above the gate (gate/1)"),
         (0.1 * np.sin(np.arange(1600) / 5), "less than 1 s of speech"),
+        (3277 * np.cos(np.arange(2 * RATE_HZ) / 5), "wrong scale: the peak is 3277, full scale is 1"),
     ],
-    ids=["1 sample", "silence", "0.1 s"],
+    ids=["1 sample", "silence", "0.1 s", "integers"],
 )
 def test_too_little_has_no_voice(samples: NDArray[np.float64], because: str, scorer: EmbeddingScorer) -> None:
     (score,) = scorer.score([Piece(Sample("a", ""), samples.astype(np.float32), RATE_HZ)])
@@ -231,9 +229,34 @@ def test_a_reference_that_cannot_be_read_is_told(scorer: EmbeddingScorer, tmp_pa
     absent = Sample("a", "", reference_audio=str(tmp_path / "none.wav"))
     write_flac(tmp_path / "short.flac", np.zeros(2400, dtype=np.int16), 24_000)
     short = Sample("b", "", reference_audio=str(tmp_path / "short.flac"))
-    scores = scorer.score([Piece(absent, sound, RATE_HZ), Piece(short, sound, RATE_HZ)])
+    integers = Sample("c", "", reference_audio=str(tmp_path / "integers.wav"))
+    soundfile.write(tmp_path / "integers.wav", sound * 32768, RATE_HZ, subtype="FLOAT")
+    scores = scorer.score([Piece(sample, sound, RATE_HZ) for sample in (absent, short, integers)])
     assert "there is no such file" in scores[0].details["no_reference"]
     assert scores[1].details["no_reference"].startswith("less than 1 s of speech in ")
+    assert "integers.wav: wrong scale: the peak is " in scores[2].details["no_reference"]
+
+
+@pytest.mark.embedded
+def test_through_the_engine_a_turn_without_a_voice_takes_no_part_but_counts(tmp_path: Path) -> None:
+    names = ["", "long-reply/turn-1", "long-reply/turn-2", "", "small-talk/turn-3", "facts/turn-1"]
+    samples = []
+    for order, name in enumerate(names):
+        path = tmp_path / f"{order}.wav"
+        soundfile.write(path, clip(name) if name else np.zeros(RATE_HZ, np.float32), RATE_HZ, subtype="FLOAT")
+        samples.append(Sample(str(order), str(path), group="d", order=order))
+    samples[3] = Sample("3", "", group="d", order=3, unavailable="the turn failed: timeout")
+    samples += [Sample(f"e{k}", samples[place].audio, group="e", order=k) for k, place in enumerate((0, 1, 2, 4, 5))]
+    both = {"voice": VOICE, "voice_embedding": EMBEDDING}
+    engine_rig.score(samples, ["voice"], tmp_path / "scores", metrics=both)
+    to_first = engine_rig.figures(tmp_path / "scores", "voice", "to_first")
+    silent = "voice_embedding: silence: nothing is above the gate (gate/1)"
+    assert (why_not(to_first["0"]), why_not(to_first["3"])) == (silent, "the turn failed: timeout")
+    assert why_not(to_first["1"]) == "it is the turn that the others are compared with"
+    drift = engine_rig.figures(tmp_path / "scores", "voice", "drift")
+    for last, numbers in (("5", [2, 4, 5]), ("e4", [2, 3, 4])):  # the same sounds, and no turn that failed
+        slope = np.polyfit(numbers, [value(to_first[order]) for order in "245"], 1)[0]
+        assert value(drift[last]) == pytest.approx(slope)
 
 
 @pytest.mark.embedded
