@@ -352,7 +352,7 @@ def test_that_a_channel_was_taken_is_told_with_its_scores(tmp_path: Path, monkey
         soundfile.write(tmp_path / f"{name}.wav", np.stack([left, right], axis=1), 16_000, subtype="FLOAT")
     samples = [Sample(name, str(tmp_path / f"{name}.wav")) for name in ("mixed", "opposite")]
     memory = score(samples, ["loudest"], tmp_path / "scores")
-    told = "channel 0 of 2 taken: mixed together they cancel (opposite phase)"
+    told = "opposite phase: channel 0 of 2 taken"
     assert {line.sample: line.score.flags for line in memory.lines["loudest"]} == {"mixed": [], "opposite": [told]}
 
 

@@ -15,7 +15,7 @@ import soundfile
 import soxr
 
 from metrics.scoring import FloatPcm
-from sessions.audio import Mixdown, blocks, check_finite, check_is_file, check_rate, format_problem, taken_note
+from sessions.audio import Mixdown, blocks, check_finite, check_is_file, check_rate, format_problem
 from sessions.errors import BadAudio
 
 _USABLE = "Give a WAV, FLAC, Ogg or MP3 file"
@@ -24,7 +24,7 @@ _USABLE = "Give a WAV, FLAC, Ogg or MP3 file"
 @dataclass(frozen=True, slots=True)
 class Sound:
     """What a file holds. sha256: of its own rate and its mono samples · lengths: samples written, by rate as asked ·
-    note: that a channel was taken where others take the average, else ""."""
+    note: a remark on its scores, where not the channels' average was taken."""
 
     sha256: str
     rate_hz: int
@@ -71,7 +71,9 @@ def _read(path: Path, file: soundfile.SoundFile, places: Mapping[int, Path]) -> 
     if chosen is not None:
         file.seek(0)
         sound = _write(rate_hz, (block[:, chosen] for block in blocks(file)), places)
-        return Sound(sound.sha256, rate_hz, sound.samples, sound.lengths, taken_note(chosen, channels))
+        return Sound(
+            sound.sha256, rate_hz, sound.samples, sound.lengths, f"opposite phase: channel {chosen} of {channels} taken"
+        )
     return sound
 
 
