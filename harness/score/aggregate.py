@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import importlib
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, cast
+
+import msgspec
 
 from metrics.result import Failed, Measured, Unavailable, Value
 from metrics.scoring import Aggregate, Figure, Metric, ScoreLine
@@ -16,6 +19,10 @@ from metrics.stats import NEEDED_DIALOGUES, ratio_interval
 REASONS_AT_MOST: Final = 20
 """Different reasons that are kept apart; a reason with particulars in it could be another one for each sample."""
 OTHER_REASONS: Final = "other reasons"
+UNUSABLE_FILES: Final = "files that cannot be used"
+"""The reason of each of them: what is wrong with which is told once, not with every figure."""
+_UNUSABLE: Final = re.compile(r"(?:\w+ failed: )*(cannot use .*)", re.DOTALL)
+"""What the reader of sounds says of a file, passed on from metric to metric."""
 
 Summarise = Callable[[Iterable[ScoreLine]], list[Aggregate]]
 
@@ -24,15 +31,19 @@ def aggregate(metric: Metric, lines: Callable[[], Iterable[ScoreLine]]) -> list[
     """Each figure over all samples, and where they have several languages over those of each.
 
     lines: the same lines at each call, one per sample, so that none of them need be held. What the metric's own
-    `summarise` gives comes first; a figure that it has already is not averaged as well.
+    `summarise` gives comes first; a figure that it has already is not averaged as well. Reasons are bounded (`told`).
     """
     own: list[Aggregate] = []
     if metric.summarise:
         module, _, name = metric.summarise.partition(":")
-        own = list(cast(Summarise, getattr(importlib.import_module(module), name))(lines()))
+        own = [_bounded(one) for one in cast(Summarise, getattr(importlib.import_module(module), name))(lines())]
     summed = {one.figure for one in own}
     figures = [figure for figure in metric.figures if figure.name not in summed]
     return [*own, *_means(figures, lines())]
+
+
+def _bounded(one: Aggregate) -> Aggregate:
+    return msgspec.structs.replace(one, unavailable=told(one.unavailable), errors=told(one.errors))
 
 
 @dataclass(slots=True)
@@ -52,7 +63,7 @@ class _Gathered:
             case Unavailable(because):
                 self.unavailable[because] += 1
             case Failed(error):
-                self.errors[error] += 1
+                self.errors[UNUSABLE_FILES if unusable(error) else error] += 1
 
 
 def _means(figures: list[Figure], lines: Iterable[ScoreLine]) -> list[Aggregate]:
@@ -106,9 +117,23 @@ def _no_interval(groups: int) -> str:
 
 
 def told(reasons: Mapping[str, int]) -> dict[str, int]:
-    """The most frequent first, the rest put together."""
-    ordered = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
+    """The most frequent first, the rest put together; files that cannot be used are one reason."""
+    found: Counter[str] = Counter()
+    for reason, count in reasons.items():
+        found[UNUSABLE_FILES if unusable(reason) else reason] += count
+    return most_frequent(found)
+
+
+def most_frequent(counts: Mapping[str, int]) -> dict[str, int]:
+    """In order, the rest put together."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     kept = dict(ordered[:REASONS_AT_MOST])
     if len(ordered) > REASONS_AT_MOST:
         kept[OTHER_REASONS] = sum(count for _, count in ordered[REASONS_AT_MOST:])
     return kept
+
+
+def unusable(error: str) -> str:
+    """What is wrong with a file that holds no usable sound, with the mend; "" for any other error."""
+    found = _UNUSABLE.fullmatch(error)
+    return found[1] if found else ""

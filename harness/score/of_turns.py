@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.score.counted import Settings, counts
+from harness.score.counted import counts
 from harness.score.engine import ScoreStore
 from harness.score.summary import Scores
 from metrics.result import Measured
@@ -27,9 +27,9 @@ def scores_by_sample(folder: Path, scores: Scores) -> list[SampleScores]:
     store = ScoreStore(folder)
     found: dict[str, SampleScores] = {}
     for name, of_metric in scores.metrics.items():
-        settings = Settings(of_metric.made.version, of_metric.made.options, of_metric.made.identity)
+        made = {**of_metric.needs, name: of_metric.made}
         for line in store.lines(name):
-            if counts(line, settings):
+            if counts(store, line, made):
                 one = found.setdefault(line.sample, SampleScores(line.sample, line.group, line.order))
                 one.figures.update(line.score.figures)
                 one.flags += [flag for flag in line.score.flags if flag not in one.flags]

@@ -41,24 +41,40 @@ class Scoring:
         self._scored = scored
         self._chosen = chosen
         self._again = again
+        self._scores: Scores | None = None
 
     @property
     def names(self) -> list[str]:
         return [each.name for each in self._chosen]
 
     def score(self, watcher: Watcher, resources: Resources) -> None:
-        """Raises `SetupError` where scores cannot be written, and `KeyboardInterrupt`; what was made is kept."""
+        """Raises `SetupError` where scores cannot be written, and `KeyboardInterrupt`; what was made is kept. It is
+        summed up here, while no other process can write."""
         store = ScoreStore(self.place)
         with store.writing():
             if self._again:
                 with disk_errors(self.place, then=AGAIN):
                     for each in self._chosen:
                         store.path(each.name).unlink(missing_ok=True)
-            score_samples(self._scored.samples(), self._chosen, store, watcher=watcher, resources=resources)
+            try:
+                score_samples(self._scored.samples(), self._chosen, store, watcher=watcher, resources=resources)
+            except KeyboardInterrupt:
+                self._sum_up(store)
+                raise
+            self._sum_up(store)
 
     def finish(self) -> Scores:
-        """Write summary.json and scores.csv. Raises `SetupError` where the disk refuses."""
-        return write_scores(self.place, self._scored, ScoreStore(self.place), self._chosen)
+        """What summary.json and scores.csv hold; they are written where `score` did not come to it. Raises `SetupError`
+        where the disk refuses."""
+        if self._scores is not None:
+            return self._scores
+        store = ScoreStore(self.place)
+        with store.writing():
+            return self._sum_up(store)
+
+    def _sum_up(self, store: ScoreStore) -> Scores:
+        self._scores = write_scores(self.place, self._scored, store, self._chosen)
+        return self._scores
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -14,11 +15,12 @@ import msgspec
 import numpy as np
 
 from harness.report.turns_csv import inert
-from harness.score.aggregate import aggregate, told
-from harness.score.counted import Samples, Settings, counted, settings_of
+from harness.score.aggregate import aggregate, most_frequent, told, unusable
+from harness.score.counted import Counted, Made, Samples, With, made_of
 from harness.score.engine import Chosen, ScoreStore
+from harness.score.engine.audio_index import AudioIndex
 from harness.score.table import METRICS, metric
-from metrics.result import Value
+from metrics.result import Failed, Value
 from metrics.scoring import Aggregate, ScoreLine
 from sessions.errors import BadFile
 from sessions.runs import AGAIN, disk_errors, indented, read_json, write_atomic
@@ -26,15 +28,6 @@ from sessions.runs import AGAIN, disk_errors, indented, read_json, write_atomic
 SCORES_VERSION: Final = 1
 SUMMARY: Final = "summary.json"
 TABLE: Final = "scores.csv"
-
-
-class Made(msgspec.Struct, frozen=True):
-    """With what scores were made: the metric's version, its options, and what else they depend on (hashes of weights,
-    versions of packages)."""
-
-    version: str
-    options: dict[str, str]
-    identity: dict[str, str]
 
 
 class MetricScores(msgspec.Struct, frozen=True):
@@ -58,7 +51,8 @@ class Scores(msgspec.Struct, frozen=True):
 
     source: "run", or the folder that was scored · metrics: by name, in the order of the screen · unavailable: reason →
     samples that have nothing to score, whatever the metric · coverage, remarks: what was there to score, in words ·
-    left_out: metric → why it was not even tried, where nobody asked for it.
+    left_out: metric → why it was not even tried, where nobody asked for it · unusable: what is wrong with files that
+    cannot be used, with the mend.
     """
 
     source: str
@@ -68,6 +62,7 @@ class Scores(msgspec.Struct, frozen=True):
     coverage: list[str] = []
     remarks: list[str] = []
     left_out: dict[str, str] = {}
+    unusable: dict[str, int] = {}
     version: int = SCORES_VERSION
 
     @property
@@ -99,15 +94,18 @@ def write_scores(folder: Path, scored: Scored, store: ScoreStore, chosen: Sequen
 
     Metrics of an earlier scoring of the same samples stay in it, as far as their lines count.
     """
-    asked = {each.name: each.options for each in chosen}
+    asked = {each.name: each for each in chosen}
     names = {*asked, *_before(folder)}
     shown = [name for name in (*METRICS, *sorted(names - set(METRICS))) if name in names and not metric(name).hidden]
     table = _Table(scored)
     found = {}
-    for name in shown:
-        settings = settings_of(store, name, asked.get(name))
-        if settings is not None:
-            found[name] = _metric(name, settings, store, scored, table)
+    lost: set[str] = set()
+    with closing(AudioIndex(store)) as audio:
+        for name in shown:
+            made = made_of(store, name, asked)
+            if made is not None:
+                counted = Counted(store, name, made, scored.samples, asked=asked, audio=audio)
+                found[name] = _metric(name, made, counted, table, lost)
     scores = Scores(
         source=scored.source,
         samples=scored.count,
@@ -116,6 +114,7 @@ def write_scores(folder: Path, scored: Scored, store: ScoreStore, chosen: Sequen
         coverage=list(scored.coverage),
         remarks=list(scored.remarks),
         left_out={name: why for name, why in scored.left_out.items() if name not in found},
+        unusable=most_frequent(dict.fromkeys(lost, 1)),
     )
     with disk_errors(folder, then=AGAIN):
         write_atomic(folder / SUMMARY, indented(scores))
@@ -132,30 +131,23 @@ def _before(folder: Path) -> list[str]:
     return [name for name in before.metrics if name in METRICS] if before else []
 
 
-def _metric(name: str, settings: Settings, store: ScoreStore, scored: Scored, table: _Table) -> MetricScores:
+def _metric(name: str, made: With, counted: Counted, table: _Table, lost: set[str]) -> MetricScores:
+    """lost: what is wrong with files that cannot be used, is added to."""
     known = metric(name)
-
-    def lines() -> Iterable[ScoreLine]:
-        return counted(store, known, settings, scored.samples)
-
     flags: Counter[str] = Counter()
     table.begin([figure.name for figure in known.figures])
-    for line in lines():
+    for line in counted.lines():
         flags.update({flag.partition(":")[0] for flag in line.score.flags})
         table.take(line)
-    needs = {needed: settings_of(store, needed) for needed in known.needs}
+        lost |= {unusable(one.error) for one in line.score.figures.values() if isinstance(one, Failed)} - {""}
     return MetricScores(
-        made=_made(settings),
+        made=made[name],
         purpose=known.purpose,
-        needs={needed: _made(made) for needed, made in needs.items() if made is not None},
+        needs={needed: one for needed, one in made.items() if needed != name},
         figures={figure.name: figure.formula for figure in known.figures},
-        aggregates=aggregate(known, lines),
+        aggregates=aggregate(known, counted.lines),
         flags=dict(sorted(flags.items(), key=lambda item: (-item[1], item[0]))),
     )
-
-
-def _made(settings: Settings) -> Made:
-    return Made(settings.version, settings.options, settings.identity)
 
 
 class _Table:

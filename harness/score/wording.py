@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from harness.report.wording import DASH, counts, digits_for, number, plural, reasons, span
+from harness.score.aggregate import OTHER_REASONS, UNUSABLE_FILES
 from harness.score.summary import MetricScores, Scores
 from metrics.scoring import Aggregate
 
 _NO_UNIT = frozenset({"count", "ratio"})
-_UNUSABLE: Final = re.compile(r"(?:\w+ failed: )*(cannot use .*)", re.DOTALL)
-"""What the reader of sounds says of a file, passed on from metric to metric."""
+_FILES_AT_MOST: Final = 5
+"""Files that cannot be used are so many named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,22 +95,16 @@ def missing(one: Aggregate, everywhere: Mapping[str, int]) -> str:
 
 def _errors(one: Aggregate) -> dict[str, int]:
     """Files that cannot be used fail every figure alike: `unusable_line` names them once."""
-    unusable = sum(count for error, count in one.errors.items() if _UNUSABLE.fullmatch(error))
-    others = {error: count for error, count in one.errors.items() if not _UNUSABLE.fullmatch(error)}
-    return {"files that cannot be used, see below": unusable, **others} if unusable else others
+    below = f"{UNUSABLE_FILES}, see below"
+    return {below if error == UNUSABLE_FILES else error: count for error, count in one.errors.items()}
 
 
 def unusable_line(scores: Scores) -> Iterator[str]:
-    """The files that hold no usable sound, each once, with the mend; nothing where there are none."""
-    files = dict.fromkeys(
-        found[1]
-        for metric in scores.metrics.values()
-        for one in metric.aggregates
-        for error in one.errors
-        if (found := _UNUSABLE.fullmatch(error))
-    )
+    """Files that hold no usable sound, each once, with the mend; nothing where there are none."""
+    files = [file for file in scores.unusable if file != OTHER_REASONS]
+    more = sum(scores.unusable.values()) - len(files[:_FILES_AT_MOST])
     if files:
-        yield f"Failed: {'; '.join(sorted(files))}."
+        yield f"Failed: {'; '.join(files[:_FILES_AT_MOST])}{f'; and {more} more' if more else ''}."
 
 
 def samples_line(scores: Scores) -> str:
@@ -136,10 +130,16 @@ def lines_below(scores: Scores) -> Iterator[str]:
 
 
 def settings_lines(scores: Scores) -> Iterator[str]:
-    """With what it was scored, each metric once, where a setting says anything."""
-    made = {name: one for found in scores.metrics.values() for name, one in found.needs.items()}
-    made |= {name: found.made for name, found in scores.metrics.items()}
-    for name, one in made.items():
+    """With what it was scored, each metric once, where a setting says anything. What several metrics rest on may have
+    been another for each: then it is said of which."""
+    made = [(needed, one, name) for name, found in scores.metrics.items() for needed, one in found.needs.items()]
+    made += [(name, found.made, name) for name, found in scores.metrics.items()]
+    lines: dict[str, dict[str, list[str]]] = {}
+    for name, one, of in made:
         told = ", ".join(f"{key}={value}" for key, value in one.options.items() if value)
         if told:
-            yield f"{name}/{one.version.rpartition('/')[2]}: {told}."
+            lines.setdefault(name, {}).setdefault(f"{name}/{one.version.rpartition('/')[2]}: {told}", []).append(of)
+    for ways in lines.values():
+        for told, of_these in ways.items():
+            whose = f" (of {', '.join(of_these)})" if len(ways) > 1 else ""
+            yield f"{told}{whose}."

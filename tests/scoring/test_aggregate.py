@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
 import pytest
 
-from harness.score.aggregate import OTHER_REASONS, REASONS_AT_MOST, aggregate
+from harness.score.aggregate import OTHER_REASONS, REASONS_AT_MOST, UNUSABLE_FILES, aggregate
 from metrics.result import Failed, Measured, Unavailable, Value
 from metrics.scoring import Aggregate, Figure, Metric, Score, ScoreLine
 from metrics.stats import NEEDED_DIALOGUES, ratio_interval, summarise
@@ -120,6 +121,28 @@ def test_reasons_with_particulars_do_not_swell_the_summary() -> None:
     assert next(iter(told.items())) == ("silence", 2)
     assert told[OTHER_REASONS] == 81
     assert sum(told.values()) == 102
+
+
+def unusable(sample: int) -> Failed:
+    return Failed(f"{'asr failed: ' * (sample % 2)}cannot use {sample}.wav: it is empty (0 bytes). Give a WAV file")
+
+
+def test_files_that_cannot_be_used_are_one_reason_however_many() -> None:
+    lines = [line(str(k), unusable(k)) for k in range(99)] + [line("a", Failed("no memory")), line("b", Value(1.0))]
+    assert figures(PLAIN, lines)["good", ""].errors == {UNUSABLE_FILES: 99, "no memory": 1}
+
+
+def own_reasons(lines: Iterable[ScoreLine]) -> list[Aggregate]:
+    whys = Counter(each.score.figures["good"].because for each in lines)  # type: ignore[union-attr]
+    errors = {unusable(k).error: 1 for k in range(30)}
+    return [Aggregate("own", "own", "%", "lower", None, 0, 100, 30, unavailable=dict(whys), errors=errors)]
+
+
+def test_the_reasons_of_what_a_metric_summarises_itself_are_bounded_too() -> None:
+    own = Metric("own", "1", "for this test", (), summarise=f"{__name__}:own_reasons")
+    (found,) = aggregate(own, lambda: (line(str(k), Unavailable(f"{k} ms")) for k in range(100)))
+    assert found.errors == {UNUSABLE_FILES: 30}
+    assert (len(found.unavailable), found.unavailable[OTHER_REASONS]) == (REASONS_AT_MOST + 1, 80)
 
 
 def corpus_rate(lines: Iterable[ScoreLine]) -> list[Aggregate]:

@@ -13,8 +13,10 @@ from rich.console import Console
 
 from harness.score import summary as module
 from harness.score import table
+from harness.score.aggregate import OTHER_REASONS, REASONS_AT_MOST
 from harness.score.counted import NOT_SCORED
 from harness.score.engine import Chosen, ScoreStore, chosen_with_needs
+from harness.score.engine.keys import Keys
 from harness.score.screen import only, print_metrics, print_scores
 from harness.score.summary import Scored, Scores, read_scores, schema_text, write_scores
 from metrics.result import Failed, Measured, Unavailable, Value
@@ -54,8 +56,11 @@ def line(
     metric: Metric, place: int, measured: Measured, *, kernel: str = "soxr", flags: tuple[str, ...] = ()
 ) -> ScoreLine:
     sample = SAMPLES[place]
+    options = {"kernel": kernel} if metric is QUALITY else {}
+    identity = {"weights": "ab"}
+    (key,) = Keys({metric.name: identity}).of_derived(Chosen(metric, options), [sample], [{}])
     return ScoreLine(
-        f"{metric.name} {place} {kernel}",
+        key,
         sample.id,
         metric.name,
         metric.version,
@@ -64,8 +69,8 @@ def line(
         order=sample.order,
         language=sample.language,
         seconds=1.5,
-        options={"kernel": kernel} if metric is QUALITY else {},
-        identity={"weights": "ab"},
+        options=options,
+        identity=identity,
     )
 
 
@@ -177,6 +182,14 @@ def test_a_file_that_cannot_be_used_is_told_once(tmp_path: Path) -> None:
     assert text.count("it is empty (0 bytes)") == 1
     assert "failed 1 of 3: files that cannot be used, see below (1)" in text
     assert f"Failed: {broken}." in text
+
+
+def test_of_many_files_that_cannot_be_used_some_are_named(tmp_path: Path) -> None:
+    scores = summed_up(tmp_path, FIRST, "quality")
+    lost = {f"cannot use {number}.wav: it is empty": 1 for number in range(REASONS_AT_MOST)}
+    text = " ".join(printed(msgspec.structs.replace(scores, unusable={**lost, OTHER_REASONS: 79})).split())
+    assert "cannot use 4.wav: it is empty; and 94 more." in text
+    assert text.count("cannot use") == 5
 
 
 def test_a_figure_that_says_nothing_beside_others_is_no_row(tmp_path: Path) -> None:

@@ -13,8 +13,20 @@ from harness.score.engine.asked import Chosen
 from metrics.scoring import Metric, Sample, key_of
 
 _WHERE = {"id", "audio", "group", "order", "unavailable"}
-"""Where a sample comes from: no score depends on it."""
+"""Where a sample comes from: no score depends on it, but for the order within a group on those of groups."""
 _PLAIN = {info.name: info.default for info in msgspec.structs.fields(Sample)}
+_WITH_ERRORS = " with errors"
+
+
+def marked(key: str) -> str:
+    """The key of a score with an error, as an input: it will be scored again under its own, and what is derived from an
+    error must not be taken for what is right."""
+    return f"{key}{_WITH_ERRORS}"
+
+
+def without_mark(key: str) -> str:
+    """The key under which that score stands in the store."""
+    return key.removesuffix(_WITH_ERRORS)
 
 
 def read_fields(metric: Metric) -> list[str]:
@@ -53,12 +65,14 @@ class Keys:
         ]
         if not chosen.metric.of_groups:
             return [self._key(chosen, part) for part in parts]
-        group = key_of("group", "", *parts)
+        orders = {"orders": " ".join(str(sample.order) for sample in samples)}  # where in the dialogue each stands
+        group = key_of("group", "", orders, *parts)
         return [self._key(chosen, {"group": group, "place": str(place)}) for place in range(len(parts))]
 
     def of_nothing(self, chosen: Chosen, sample: Sample, why: str) -> str:
-        """Of a sample that got no score. Where the reason is gone it has another key, and is scored."""
-        return key_of(chosen.name, chosen.metric.version, {"sample": sample.id, "why": why})
+        """Of a sample that got no score. Where the reason is gone it has another key, and is scored. The identity is no
+        part of it: it may be what was not to be had."""
+        return key_of(chosen.name, chosen.metric.version, chosen.options, {"sample": sample.id, "why": why})
 
     def _key(self, chosen: Chosen, *parts: Mapping[str, str]) -> str:
         metric = chosen.metric

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from harness.score.engine.asked import Chosen, Watcher
-from harness.score.engine.keys import Keys
+from harness.score.engine.keys import Keys, marked
 from harness.score.engine.store import ScoreStore, is_error
 from metrics.result import Failed, Unavailable, Value
 from metrics.scoring import Metric, Sample, Score, ScoreLine
@@ -56,8 +56,7 @@ class Recorder:
         score = flagged(chosen.metric, entry.sample, score)
         self._write(chosen, entry, key, score)
         entry.scores[chosen.name] = score
-        # It will be scored again under this key: what is derived from an error must not be taken for what is right.
-        entry.keys[chosen.name] = f"{key} with errors" if is_error(score) else key
+        entry.keys[chosen.name] = marked(key) if is_error(score) else key
 
     def again(self, chosen: Chosen, entry: Entry, key: str) -> bool:
         """Whether this score is there already; then this sample has it too."""
@@ -80,7 +79,7 @@ class Recorder:
         if isinstance(why, Unavailable) and self.store.is_last(chosen.name, entry.sample.id, key):
             self._watcher.kept(chosen.name)
         else:
-            self._write(chosen, entry, key, all_figures(chosen.metric, why))
+            self._write(chosen, entry, key, chosen.metric.nothing(why))
 
     def score_of(self, name: str, entry: Entry) -> Score:
         """What this metric gave for the sample, in this scoring or an earlier one."""
@@ -110,11 +109,6 @@ class Recorder:
         )
         self.store.add(chosen.name, line)
         self._watcher.scored(chosen.name, line)
-
-
-def all_figures(metric: Metric, why: NoScore) -> Score:
-    """A score without any value. A metric that has no figures still has to say why."""
-    return Score(dict.fromkeys([figure.name for figure in metric.figures] or ["score"], why))
 
 
 def what_it_lacks(score: Score) -> NoScore | None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import io
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -124,6 +125,29 @@ class ScoreStore:
             lines.seek(offset)
             return _line.decode(lines.readline())
 
+    @contextlib.contextmanager
+    def reading(self, metric: str) -> Iterator[Callable[[str], ScoreLine | None]]:
+        """Sample → the line of it that counts, of as many samples as are asked for."""
+        file = self._file(metric)
+        self._write(file)
+        with file.path.open("rb") if file.path.exists() else io.BytesIO() as lines:
+
+            def last(sample: str) -> ScoreLine | None:
+                row = self._index.execute(
+                    "SELECT at FROM samples WHERE file = ? AND sample = ?", (file.number, short_name(sample))
+                ).fetchone()
+                if row is None:
+                    return None
+                lines.seek(row[0])
+                return _line.decode(lines.readline())
+
+            yield last
+
+    def last(self, metric: str, sample: str) -> ScoreLine | None:
+        """The line that counts for one sample."""
+        with self.reading(metric) as last:
+            return last(sample)
+
     def is_last(self, metric: str, sample: str, key: str) -> bool:
         """Whether the line that counts for this sample has this key."""
         row = self._index.execute(
@@ -141,6 +165,8 @@ class ScoreStore:
             offset = 0
             while offset < file.written:
                 raw = lines.readline()
+                if not raw.endswith(b"\n"):  # another process began the file anew
+                    return
                 row = self._index.execute(
                     "SELECT 1 FROM samples WHERE file = ? AND at = ?", (file.number, offset)
                 ).fetchone()
@@ -157,12 +183,14 @@ class ScoreStore:
 
     def plain_lines(self, name: str) -> Iterator[bytes]:
         """The lines of a file beside the scores; one that was cut is left out."""
-        file = self._files[name] = _File(self.path(name), len(self._files))
+        is_new = name not in self._files
+        file = self._files.setdefault(name, _File(self.path(name), len(self._files)))
+        self._write(file)
         if file.path.exists():
             with file.path.open("rb") as lines:
                 for raw in lines:
                     if raw.endswith(b"\n"):
-                        file.written += len(raw)
+                        file.written += len(raw) * is_new
                         yield raw
 
     def add_plain(self, name: str, raw: bytes) -> None:
