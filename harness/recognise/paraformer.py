@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -31,6 +32,10 @@ _VERSION: Final = "import importlib.metadata as m; print(m.version('funasr'))"
 _HAN_SPACE: Final = re.compile(r"(?<=[\u3400-\u9fff]) +| +(?=[\u3400-\u9fff])")
 
 
+class _Ended(JudgeError):
+    """The process is gone."""
+
+
 class Paraformer:
     """folder: config.yaml, model.pt, a list of tokens, am.mvn. funasr evaluates parts of them: only trusted folders."""
 
@@ -40,13 +45,17 @@ class Paraformer:
     def __init__(self, folder: Path, name: str) -> None:
         self.model = name
         self._lock = threading.Lock()
+        self._folder = folder
+        self._start()
+
+    def _start(self) -> None:
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 — it lives as long as the process
         threads = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
         device = os.environ.get(DEVICE) or "cpu"
         environment = variables(_ENVIRONMENT, threads, device, Path())
         del environment["PYTHONPATH"]  # nothing of ours is needed there
         self._process = subprocess.Popen(
-            [_python(), str(_CHILD), str(folder), device],
+            [_python(), str(_CHILD), str(self._folder), device],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -59,19 +68,27 @@ class Paraformer:
         if language not in _LANGUAGES:
             raise MetricUnavailable(f"the recogniser {self.model} hears 'zh' alone; the sample is {language!r}")
         with self._lock:
-            assert self._process.stdin is not None
             try:
-                self._process.stdin.write(struct.pack("<I", len(samples)))
-                self._process.stdin.write(np.ascontiguousarray(samples, dtype="<f4").tobytes())
-                self._process.stdin.flush()
-            except OSError as error:
-                raise self._dead() from error
-            answer = self._answer()
+                answer = self._ask(samples)
+            except _Ended:  # with this sound or with the one before it: once more, then it is this sound's
+                self.close()
+                self._start()
+                answer = self._ask(samples)
         tokens, times = answer["text"].split(), answer["times"]
         known = times if len(times) == len(tokens) else [(None, None)] * len(tokens)
         timed = zip(tokens, known, strict=True)
         words = tuple(Word(token, _seconds(start), _seconds(end)) for token, (start, end) in timed)
         return Heard(_HAN_SPACE.sub("", answer["text"]).strip(), "zh", words)
+
+    def _ask(self, samples: FloatPcm) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(struct.pack("<I", len(samples)))
+            self._process.stdin.write(np.ascontiguousarray(samples, dtype="<f4").tobytes())
+            self._process.stdin.flush()
+        except OSError as error:
+            raise self._dead() from error
+        return self._answer()
 
     def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None
@@ -83,13 +100,11 @@ class Paraformer:
             raise JudgeError(f"the recogniser {self.model} failed: {answer['error']}")
         return answer
 
-    def _dead(self) -> JudgeError:
+    def _dead(self) -> _Ended:
         code = self._process.wait()
         self._log.seek(0)
         said = self._log.read().decode("utf-8", "replace").strip().splitlines()
-        return JudgeError(
-            f"the recogniser {self.model} ended with code {code}: {said[-1][:300] if said else 'no word'}"
-        )
+        return _Ended(f"the recogniser {self.model} ended with code {code}: {said[-1][:300] if said else 'no word'}")
 
 
 def _end(process: subprocess.Popen[bytes], log: IO[bytes]) -> None:
@@ -97,7 +112,8 @@ def _end(process: subprocess.Popen[bytes], log: IO[bytes]) -> None:
     process.wait()
     for stream in (process.stdin, process.stdout, log):
         if stream is not None:
-            stream.close()
+            with contextlib.suppress(BrokenPipeError):  # what was not sent any more
+                stream.close()
 
 
 def _seconds(at_ms: float | None) -> float | None:

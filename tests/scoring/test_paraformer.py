@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -60,12 +61,18 @@ def test_words_with_times(folder: Path) -> None:
 
 
 @pytest.mark.embedded
-def test_a_process_that_ends_is_named(folder: Path) -> None:
-    backend = Paraformer(folder, "paraformer-tiny")
+def test_a_process_that_ends_is_started_anew(folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "paraformer-copy"
+    shutil.copytree(folder, copy)
+    backend = Paraformer(copy, "paraformer-tiny")
     try:
+        before = backend.hear(noise(2000, -20.0), "zh")
+        (copy / "model.pt").write_bytes((folder / "model.pt").read_bytes()[:2000])
         backend._process.kill()
-        with pytest.raises(JudgeError, match="paraformer-tiny ended with code -9"):
+        with pytest.raises(JudgeError, match=r"paraformer-tiny ended with code 1: \S+"):
             backend.hear(noise(2000, -20.0), "zh")
+        shutil.copy(folder / "model.pt", copy)
+        assert backend.hear(noise(2000, -20.0), "zh") == before
     finally:
         backend.close()
 
