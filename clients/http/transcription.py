@@ -26,6 +26,8 @@ _LONGEST_WAIT_S: Final = 60.0
 _MOST_LATE: Final = 2
 """Attempts whose answer did not come in time: each costs the whole limit."""
 _AGAIN: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
+_NOT_SO: Final = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
+"""What services answer to a form that they do not take."""
 _REFUSED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 _TIMED: Final = {"response_format": "verbose_json", "timestamp_granularities[]": "word"}
 _UNTIMED: Final = {"response_format": "json"}
@@ -45,11 +47,11 @@ class Service:
 
 
 class TranscribedWord(msgspec.Struct, frozen=True):
-    """As the service gives it: seconds from the start of the sound."""
+    """As the service gives it: seconds from the start of the sound; None for a word that it could not place."""
 
     word: str
-    start: float
-    end: float
+    start: float | None = None
+    end: float | None = None
 
 
 class Transcription(msgspec.Struct, frozen=True):
@@ -117,7 +119,7 @@ class TranscriptionClient:
     async def _once(self, flac: bytes, language: str) -> Transcription:
         asked = self._form
         status, headers, body = await self._post(flac, language, asked)
-        if status == HTTPStatus.BAD_REQUEST and asked is _TIMED and _is_about_form(body):
+        if status in _NOT_SO and asked is _TIMED and _is_about_form(body):
             self._form = _UNTIMED
             status, headers, body = await self._post(flac, language, _UNTIMED)
         if status == HTTPStatus.OK:

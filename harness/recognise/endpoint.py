@@ -6,12 +6,14 @@ import asyncio
 import io
 import os
 import re
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
 import soundfile
 
 from harness.recognise.backend import RATE_HZ, Asked, Heard, Kind
+from harness.recognise.languages import named
 from metrics.scoring import FloatPcm
 from metrics.transcript import Word
 from sessions.audio import to_pcm16
@@ -28,13 +30,6 @@ _PATIENCE_S: Final = 900.0
 """Five attempts of two minutes, and a minute before each further one."""
 _BESIDE_S: Final = 1.0
 """How far after the end of a sound a service may have its last word."""
-_NAMES: Final = {
-    "english": "en", "chinese": "zh", "mandarin": "zh", "cantonese": "yue", "german": "de", "french": "fr",
-    "spanish": "es", "italian": "it", "portuguese": "pt", "japanese": "ja", "korean": "ko", "dutch": "nl",
-    "russian": "ru", "arabic": "ar", "hindi": "hi", "turkish": "tr", "polish": "pl", "indonesian": "id",
-    "malay": "ms", "tamil": "ta", "vietnamese": "vi", "thai": "th",
-}  # fmt: skip
-"""Services name languages in English."""
 
 
 class Endpoint:
@@ -56,13 +51,16 @@ class Endpoint:
         flac = io.BytesIO()
         soundfile.write(flac, to_pcm16(samples), RATE_HZ, format="FLAC", subtype="PCM_16")
         found = asyncio.run(self._client.transcribe(flac.getvalue(), language))
-        given = found.words or []
-        last_s = len(samples) / RATE_HZ + _BESIDE_S
-        if not all(0 <= word.start <= word.end <= last_s for word in given):  # times of another sound, or of none
-            given = []
-        words = tuple(Word(word.word.strip(), word.start, word.end) for word in given if word.word.strip())
-        said = (found.language or "").strip().lower()
-        return Heard(found.text.strip(), _NAMES.get(said, said), words)
+        given = (Word(word.word.strip(), word.start, word.end) for word in found.words or ())
+        words = _within([word for word in given if word.text], len(samples) / RATE_HZ + _BESIDE_S)
+        return Heard(found.text.strip(), named(found.language or ""), words)
+
+
+def _within(words: Sequence[Word], last_s: float) -> tuple[Word, ...]:
+    """All without times where one lies outside the sound: those are another sound's, or nobody's."""
+    times = [(word.start_s, word.end_s) for word in words]
+    sound = all(start is None or end is None or 0 <= start <= end <= last_s for start, end in times)
+    return tuple(words) if sound else tuple(Word(word.text) for word in words)
 
 
 def _address(asked: Asked) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.recognise.backend import RATE_HZ, WINDOW_S, Asked, Heard, Kind
+from harness.recognise.languages import joined
 from harness.recognise.packages import hash_of, versions
 from metrics.scoring import FloatPcm
 from metrics.transcript import Word
@@ -50,6 +51,10 @@ class FasterWhisper:
             str(folder), device=device, compute_type=compute_type(device), cpu_threads=threads, local_files_only=True
         )
         self.model = name
+        many, token = self._whisper.model.is_multilingual, self._whisper.hf_tokenizer.token_to_id
+        # Those of the largest model: not each has a token for all.
+        known = self._whisper.supported_languages
+        self._languages = {one for one in known if not many or token(f"<|{one}|>") is not None}
         self._lock = threading.Lock()
 
     def hear(self, samples: FloatPcm, language: str) -> Heard:
@@ -58,9 +63,10 @@ class FasterWhisper:
         if not _UNHEARD_S <= left_s <= len(samples) / RATE_HZ - _UNHEARD_S:
             return heard
         # Whisper leaves what it takes for the beginning of a sentence to its next window.
-        later = self.hear(samples[int(covered_s * RATE_HZ) :], language or heard.language)
+        spoken = language or heard.language
+        later = self.hear(samples[int(covered_s * RATE_HZ) :], spoken)
         words = (*heard.words, *(word.later(covered_s) for word in later.words))
-        return Heard(f"{heard.text} {later.text}".strip(), heard.language, words)
+        return Heard(joined((heard.text, later.text), spoken), heard.language, words)
 
     def _window(self, samples: FloatPcm, language: str) -> tuple[Heard, float]:
         """What one window was heard as, and up to which second of it Whisper said that it had listened."""
@@ -89,8 +95,7 @@ class FasterWhisper:
         from faster_whisper.tokenizer import Tokenizer
 
         many = bool(self._whisper.model.is_multilingual)
-        known = self._whisper.supported_languages
-        if language not in known:
+        if language not in self._languages:
             hears = "English alone" if not many else f"not {language!r}"
             raise MetricUnavailable(f"the recogniser {self.model} hears {hears}; the sample is {language!r}")
         return Tokenizer(self._whisper.hf_tokenizer, many, task="transcribe", language=language)
@@ -168,6 +173,7 @@ def _identify(asked: Asked) -> dict[str, str]:
         "model": name,
         "weights": sha256,
         "decoding": SETTINGS,
+        **{f"prompt {language}": prompt for language, prompt in PROMPTS.items()},
         "compute": compute_type(_device()),
     }
 

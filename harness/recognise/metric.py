@@ -14,7 +14,7 @@ from sessions.weights import found
 
 METRIC: Final = Metric(
     name="asr",
-    version="asr/1",
+    version="asr/2",
     purpose="what a recogniser hears: the text that speech-text metrics compare, and when each word was said",
     figures=(Figure(WORDS, "words", "none", "words heard", "how many words the transcript has"),),
     make="harness.recognise.metric:make",

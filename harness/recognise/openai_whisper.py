@@ -43,8 +43,10 @@ class OpenaiWhisper:
             warnings.simplefilter("ignore", ResourceWarning)
             detected = self._detected(samples)
         spoken = language or detected
-        if spoken not in LANGUAGES or (spoken != "en" and not self._whisper.is_multilingual):
-            hears = f"not {spoken!r}" if self._whisper.is_multilingual else "English alone"
+        many = self._whisper.is_multilingual
+        # The end of the table is known to the largest model alone.
+        if spoken not in (list(LANGUAGES)[: self._whisper.num_languages] if many else ["en"]):
+            hears = f"not {spoken!r}" if many else "English alone"
             raise MetricUnavailable(f"the recogniser {self.model} hears {hears}; the sample is {spoken!r}")
         with warnings.catch_warnings():
             # Without Triton it takes the slower of its two ways to the same times; its vocabulary it leaves open.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -10,18 +10,18 @@ import msgspec
 
 from harness.from_recording.segments import Stretch
 from harness.recognise.backend import RATE_HZ, Backend, Heard
+from harness.recognise.languages import joined, spoken
 from harness.recognise.loops import loops
 from harness.recognise.speech import pieces, silence, stretches
 from harness.recognise.word_times import in_sound
 from metrics.result import Failed, Measured, Unavailable, Value
 from metrics.scoring import FloatPcm, Piece, Score
 from metrics.speech_quality.opinion import wrong_scale
-from metrics.transcript import WORDS, Transcript, Word, primary
+from metrics.transcript import WORDS, Transcript, Word
 from sessions.audio import resample, to_float
 from sessions.errors import DuologueError, MetricUnavailable, SetupError
 from sessions.scripts import load_script
 
-_UNSPACED: Final = frozenset({"zh", "yue", "ja", "th", "lo", "my", "km", "bo"})
 _BUILT_IN: Final = ("facts", ("capital", "france"))
 """A shipped script, and words of its first turn that any recogniser of English hears."""
 
@@ -31,10 +31,9 @@ class Recogniser:
     asked · language: of samples whose language nobody said."""
 
     def __init__(self, backend: Backend, name: str, speech: str, *, gate: bool = True, language: str = "") -> None:
-        self._backend, self._name, self._language = backend, name, primary(language)
+        self._backend, self._name, self._language = backend, name, spoken(language)
         self._speech = speech if gate else "none"
         self._gate = gate
-        self._before = ""
 
     def check(self) -> str:
         """The first turn of a shipped script must be heard as what it says. An endpoint, which may charge for it, is
@@ -69,7 +68,7 @@ class Recogniser:
     def _hear(self, piece: Piece, speech: list[Stretch] | str) -> Transcript | DuologueError:
         if why := wrong_scale(piece.samples):  # clipped to noise, it would be heard as words that nobody said
             return MetricUnavailable(why)
-        asked = primary(piece.sample.language) or self._language
+        asked = spoken(piece.sample.language) or self._language
         if isinstance(speech, str):
             return self._transcript("", "", asked, no_speech=speech)
         parts = pieces(piece.samples, speech, self._backend.longest_s)
@@ -82,9 +81,9 @@ class Recogniser:
         words = list[Word]()
         for part, one in zip(parts, heard, strict=True):
             samples, after_s = piece.samples[part.first : part.stop], part.first / RATE_HZ
-            words += in_sound(one.words, samples, after_s) if self._gate else one.words
-        space = "" if language in _UNSPACED else " "
-        return self._transcript(space.join(one.text for one in heard if one.text), detected, asked, words)
+            said = one.words or tuple(_untimed(one.text))
+            words += in_sound(said, samples, after_s) if self._gate else said
+        return self._transcript(joined((one.text for one in heard), language), detected, asked, words)
 
     def _all(self, samples: FloatPcm, parts: Sequence[Stretch], asked: str) -> tuple[list[Heard], str, str]:
         """What each part was heard as, the language that it was told, and the one that it takes the sound for.
@@ -114,12 +113,13 @@ class Recogniser:
         if heard.no_speech:
             figure = Unavailable(f"no speech: {heard.no_speech}")
         flags = [f"loop: {loop}" for loop in loops(heard.text)]
-        # Some recognisers hand out their last answer again where they hear nothing.
-        if heard.text and heard.text == self._before:
-            flags.append("same transcript as the one before it")
         if heard.language and heard.asked_language and heard.language != heard.asked_language:
             flags.append(f"sounds like {heard.language}: transcribed as {heard.asked_language}")
         if not heard.text and not heard.no_speech:
             flags.append("nothing understood")
-        self._before = heard.text
         return Score({WORDS: figure}, flags, msgspec.to_builtins(heard))
+
+
+def _untimed(text: str) -> Iterator[Word]:
+    """The words of a part for which the back end gives none, so that those of the other parts do not pass for all."""
+    return (Word(word) for word in text.split() if any(letter.isalnum() for letter in word))

@@ -7,6 +7,7 @@ published form: its pipeline as it stands, the whole sound at once, whatever lan
 from __future__ import annotations
 
 import contextlib
+import json
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,9 @@ _PUBLISHED_DEFAULTS: Final = {"num_beams": 1, "max_new_tokens": 444}
 _PUBLISHED_LONGEST_S: Final = 30
 PUBLISHED_MODEL: Final = "openai/whisper-large-v3"
 _FILES: Final = ("model.safetensors", "pytorch_model.bin")
+"""Where the weights lie; those of large models in parts, which FILE.index.json names."""
+_WEIGHTS: Final = "the recogniser's weights"
+_MEND: Final = "Give a folder that save_pretrained made"
 
 
 class TransformersWhisper:
@@ -160,10 +164,26 @@ def _name(model: str) -> str:
 
 def _identified(asked: Asked, settings: str) -> dict[str, str]:
     packages = versions("score", transformers="transformers", torch="torch")
-    place = _place(asked.model)
-    path = next((place / name for name in _FILES if (place / name).exists()), place / _FILES[0])
-    sha256 = hash_of(path, "the recogniser's weights", "Give a folder that save_pretrained made")
-    return {**packages, "model": _name(asked.model), "weights": sha256, "decoding": settings}
+    return {**packages, "model": _name(asked.model), **_hashes(_place(asked.model)), "decoding": settings}
+
+
+def _hashes(place: Path) -> dict[str, str]:
+    """sha256 of what transformers would load, of each part where the weights lie in several."""
+    files = next((files for name in _FILES if (files := _parts(place, name))), _FILES[:1])
+    return {
+        "weights" if file in _FILES else f"weights {file}": hash_of(place / file, _WEIGHTS, _MEND) for file in files
+    }
+
+
+def _parts(place: Path, name: str) -> list[str]:
+    """The files that hold the weights of that name; none where there are none."""
+    index = place / f"{name}.index.json"
+    if (place / name).exists() or not index.exists():
+        return [name] if (place / name).exists() else []
+    try:
+        return sorted(set(json.loads(index.read_bytes())["weight_map"].values()))
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise MissingWeights(f"{_WEIGHTS}: {index} names no files", _MEND) from error
 
 
 def _identify(asked: Asked) -> dict[str, str]:

@@ -11,8 +11,8 @@ import pytest
 from harness.recognise.metric import METRIC, identify, make
 from harness.recognise.scorer import Recogniser
 from metrics.result import Failed, Unavailable
-from metrics.transcript import WORDS, Transcript, transcript_of
-from sessions.errors import MissingExtra, SetupError
+from metrics.transcript import WORDS, Transcript, Word, transcript_of
+from sessions.errors import MissingExtra, MissingWeights, SetupError
 from sessions.weights import folder
 from tests.scoring import whisper_weights
 from tests.scoring.voices import join, piece, quiet, say
@@ -43,8 +43,8 @@ def check(asr: str) -> None:
     assert found.text == ours.text
     starts, expected = ([word.start_s for word in each.words] for each in (found, ours))
     assert starts == pytest.approx(expected, abs=0.15)
-    (score,) = recogniser.score([piece(say("Hello there."), "tlh")])
-    assert isinstance(score.figures[WORDS], Unavailable)
+    for score in recogniser.score([piece(say("Hello there."), "tlh"), piece(say("Hello there."), "yue")]):
+        assert isinstance(score.figures[WORDS], Unavailable)
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +61,31 @@ def test_transformers(saved: Path) -> None:
     check(f"transformers:{saved}")
 
 
+def test_weights_in_several_files(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    sizes = dict.fromkeys(("d_model", "encoder_ffn_dim", "decoder_ffn_dim"), 16)
+    layers = dict.fromkeys(
+        ("encoder_layers", "decoder_layers", "encoder_attention_heads", "decoder_attention_heads"), 1
+    )
+    ids = dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"), 1)
+    config = transformers.WhisperConfig(vocab_size=64, **sizes, **layers, **ids)
+    transformers.WhisperForConditionalGeneration(config).save_pretrained(tmp_path, max_shard_size="60KB")
+    files = sorted(path.name for path in tmp_path.glob("model-*-of-*.safetensors"))
+    asr = options(f"transformers:{tmp_path}")
+    identity = identify(asr)
+    assert len(files) > 1
+    assert [name for name in identity if name.startswith("weights")] == [f"weights {file}" for file in files]
+    last = tmp_path / files[-1]
+    last.write_bytes(last.read_bytes() + b"?")
+    assert identify(asr) != identity
+    last.unlink()
+    with pytest.raises(MissingWeights, match=rf"weights: .*{files[-1]} cannot be read"):
+        identify(asr)
+    (tmp_path / "model.safetensors.index.json").write_text("{")
+    with pytest.raises(MissingWeights, match=r"index\.json names no files"):
+        identify(asr)
+
+
 @pytest.mark.embedded
 def test_as_published(saved: Path) -> None:
     asr = f"uro-bench:{saved}"
@@ -69,7 +94,8 @@ def test_as_published(saved: Path) -> None:
     (score,) = recogniser.score([piece(say("What is the capital of France?"), "en")])
     found = transcript_of(score)
     assert isinstance(found, Transcript)
-    assert (found.text, found.words) == ("What is the capital of France?", [])
+    assert found.text == "What is the capital of France?"
+    assert found.words == [Word(word) for word in found.text.split()]
     too_long, chinese = recogniser.score([piece(join(say(TEXT), quiet(31_000))), piece(say(TEXT), "zh")])
     failed = too_long.figures[WORDS]
     assert isinstance(failed, Failed)

@@ -14,6 +14,8 @@ import pytest
 
 from harness.from_recording.segments import Stretch
 from harness.recognise.backend import RATE_HZ, Heard
+from harness.recognise.faster_whisper import FasterWhisper
+from harness.recognise.languages import _NAMES, named, spoken
 from harness.recognise.loops import loops
 from harness.recognise.metric import METRIC, identify, make
 from harness.recognise.scorer import Recogniser
@@ -106,16 +108,10 @@ class TestSilence:
 
 
 class TestFlags:
-    def test_a_transcript_like_the_one_before_is_flagged(self) -> None:
-        asr, _ = recogniser(Heard("thank you"), Heard("thank you"), Heard("good bye"))
-        first, second, third = asr.score([piece(tone(500)), piece(tone(600)), piece(tone(700))])
-        assert (first.flags, third.flags) == ([], [])
-        assert second.flags == ["same transcript as the one before it"]
-
-    def test_silence_between_two_is_not_the_one_before(self) -> None:
+    def test_what_came_before_flags_nothing(self) -> None:
+        """Which sounds come one after the other is chance: batches, workers, and what was scored already."""
         asr, _ = recogniser(Heard("yes"), Heard("yes"))
-        scores = asr.score([piece(tone(500)), piece(quiet(500)), piece(tone(500))])
-        assert [score.flags for score in scores] == [[], [], []]
+        assert [score.flags for score in asr.score([piece(tone(500)), piece(tone(600))])] == [[], []]
 
     def test_a_loop_is_flagged(self) -> None:
         asr, _ = recogniser(Heard("and then the the the the the end"))
@@ -137,6 +133,12 @@ class TestFlags:
         asr, backend = recogniser(Heard("oui", language="fr"), language="fr")
         asr.score([piece(tone(500), "")])
         assert backend.asked[0][1] == "fr"
+
+    def test_a_language_with_two_tags_is_one(self) -> None:
+        asr, backend = recogniser(Heard("god dag", language="no"))
+        score = the_one(asr.score([piece(tone(500), "nb-NO")]))
+        assert score.flags == []
+        assert backend.asked[0][1] == msgspec.convert(score.details, Transcript).asked_language == "no"
 
     def test_nothing_understood_is_a_transcript(self) -> None:
         asr, _ = recogniser(Heard(""))
@@ -171,6 +173,21 @@ class TestAnswers:
         assert first.start_s == pytest.approx(0.3, abs=0.01)
         assert second.start_s is not None and second.start_s > 18.0
 
+    def test_words_of_one_piece_are_not_those_of_all(self) -> None:
+        long = join(*([tone(9000), quiet(500)] * 3))
+        asr, _ = recogniser(Heard("One, two …", "en"), Heard("three", "en", (Word("three", 0.3, 0.8),)))
+        score = the_one(asr.score([piece(long)]))
+        kept = msgspec.convert(score.details, Transcript)
+        assert [word.text for word in kept.words] == ["One,", "two", "three"]
+        assert [word.start_s is not None for word in kept.words] == [False, False, True]
+        assert (kept.timed, score.figures) == (False, {WORDS: Value(3.0)})
+
+    def test_a_piece_without_a_word_needs_no_times(self) -> None:
+        long = join(*([tone(9000), quiet(500)] * 3))
+        asr, _ = recogniser(Heard("…", "en"), Heard("three", "en", (Word("three", 0.3, 0.8),)))
+        kept = msgspec.convert(the_one(asr.score([piece(long)])).details, Transcript)
+        assert (kept.text, kept.timed) == ("… three", True)
+
     def test_the_longest_piece_says_which_language_it_is(self) -> None:
         asr, backend = recogniser(Heard("salut à tous", "fr"), Heard("hm", "cy"))
         sound = join(tone(300), quiet(500), tone(1500))
@@ -189,6 +206,37 @@ class TestAnswers:
 )
 def test_primary_language(tag: str, language: str) -> None:
     assert primary(tag) == language
+
+
+@pytest.mark.parametrize(
+    ("tag", "language"), [("nb-NO", "no"), ("fil", "tl"), ("jv", "jw"), ("nn", "nn"), ("zh-Hans", "zh"), ("", "")]
+)
+def test_what_whisper_calls_a_language(tag: str, language: str) -> None:
+    assert spoken(tag) == language
+
+
+@pytest.mark.parametrize(
+    ("said", "language"),
+    [
+        ("Swedish", "sv"), ("english", "en"), ("Haitian Creole", "ht"), ("mandarin", "zh"), ("en-US", "en"),
+        ("nb", "no"), ("haw", "haw"), ("ga", "ga"), ("unknown", ""), ("", ""),
+    ],
+)  # fmt: skip
+def test_what_a_service_calls_a_language(said: str, language: str) -> None:
+    assert named(said) == language
+
+
+@pytest.mark.embedded
+def test_every_language_of_whisper_has_a_name() -> None:
+    tokenizer = pytest.importorskip("faster_whisper.tokenizer")
+    assert set(_NAMES) == set(tokenizer._LANGUAGE_CODES)
+
+
+def test_a_second_look_at_chinese_is_joined_without_a_space(monkeypatch: pytest.MonkeyPatch) -> None:
+    windows = iter([(Heard("今天天气", "zh"), 2.0), (Heard("很好", "zh"), 4.0)] * 2)
+    monkeypatch.setattr(FasterWhisper, "_window", lambda *_: next(windows))
+    whisper = FasterWhisper.__new__(FasterWhisper)
+    assert whisper.hear(tone(4000), "zh").text == whisper.hear(tone(4000), "").text == "今天天气很好"
 
 
 @pytest.mark.parametrize(
@@ -320,9 +368,16 @@ class TestRealWhisper:
         sound = piece(say("There are seven days in a week."))
         assert real.score([sound])[0].details == real.score([sound])[0].details
 
-    def test_a_language_that_whisper_does_not_know(self, real: Recogniser) -> None:
-        found = transcript_of(the_one(real.score([piece(say("Hello there."), "tlh")])))
-        assert found == Unavailable("the recogniser whisper-base hears not 'tlh'; the sample is 'tlh'")
+    @pytest.mark.parametrize("language", ["tlh", "yue", "transcribe"])
+    def test_a_language_that_this_whisper_does_not_know(self, real: Recogniser, language: str) -> None:
+        found = transcript_of(the_one(real.score([piece(say("Hello there."), language)])))
+        assert found == Unavailable(f"the recogniser whisper-base hears not {language!r}; the sample is {language!r}")
+
+    @pytest.mark.parametrize("language", ["nb", "fil"])
+    def test_a_language_that_whisper_calls_otherwise(self, real: Recogniser, language: str) -> None:
+        found = transcript_of(the_one(real.score([piece(say("Hello there."), language)])))
+        assert isinstance(found, Transcript)
+        assert found.asked_language == {"nb": "no", "fil": "tl"}[language]
 
     def test_weights_that_are_cut_short_are_told_in_one_line(self, tmp_path: Path) -> None:
         for file in folder("whisper-base").iterdir():
@@ -336,6 +391,7 @@ class TestRealWhisper:
         assert identity["backend"] == "faster-whisper"
         assert identity["weights"].startswith("d01c3014")
         assert identity["decoding"].startswith("greedy-1: beam 1, temperature 0")
+        assert identity["prompt zh"]
         assert {"ctranslate2", "faster-whisper", "compute", "voice_detector", "word_times"} <= set(identity)
 
 

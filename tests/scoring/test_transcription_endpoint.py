@@ -150,9 +150,16 @@ def test_what_is_asked_and_what_is_heard(service: StandIn) -> None:
     assert (asked.authorization, asked.rate_hz, asked.samples) == (f"Bearer {KEY}", RATE_HZ, RATE_HZ)
 
 
-def test_a_model_without_word_times_is_asked_without(service: StandIn) -> None:
+NOT_VERBOSE = "response_format 'verbose_json' is not compatible with model 'x'. Use 'json' or 'text' instead."
+NOT_ALLOWED = {"type": "enum", "loc": ["body", "response_format"], "msg": "Input should be 'json' or 'text'"}
+
+
+@pytest.mark.parametrize(
+    ("status", "body"), [(400, {"error": {"message": NOT_VERBOSE}}), (422, {"detail": [NOT_ALLOWED]})]
+)
+def test_a_model_without_word_times_is_asked_without(service: StandIn, status: int, body: object) -> None:
     service.answers = [
-        refused(400, "response_format 'verbose_json' is not compatible with model 'x'. Use 'json' or 'text' instead."),
+        lambda _: web.json_response(body, status=status),
         lambda _: web.json_response({"text": "It is nine."}),
     ]
     client = TranscriptionClient(Service(service.url, "x"), NoWait())
@@ -217,7 +224,7 @@ def test_what_will_not_pass_is_not_tried_again(service: StandIn, status: int) ->
         (b'{"text": "It is', "something that is not JSON"),
         (b"{}", "JSON that is no transcription: Object missing required field `text`"),
         (b'{"text": 5}', "JSON that is no transcription: Expected `str`"),
-        (b'{"text": "a", "words": [{"word": "a"}]}', "JSON that is no transcription: Object missing required field"),
+        (b'{"text": "a", "words": [{"start": 0.1}]}', "JSON that is no transcription: Object missing required field"),
         (b"\xff\xfe", "something that is not JSON"),
         (b"", "something that is not JSON"),
     ],
@@ -281,7 +288,25 @@ def test_word_times_outside_the_sound_are_dropped(service: StandIn, times: tuple
     (heard,) = make(options(service)).score([piece(tone(1.0))])
     found = transcript_of(heard)
     assert isinstance(found, Transcript)
-    assert (found.text, found.words) == ("It is nine.", [])
+    assert (found.text, found.words) == ("It is nine.", [Word("It")])
+
+
+@pytest.mark.parametrize("left", [{"start": None, "end": None}, {"start": 0.2, "end": None}, {}])
+def test_a_word_without_times_costs_no_transcript(service: StandIn, left: dict[str, float | None]) -> None:
+    words = [{"word": "It", "start": 0.1, "end": 0.2}, {"word": "is"} | left]
+    service.answers = [lambda _: web.json_response(TIMED | {"words": words})]
+    (heard,) = make(options(service)).score([piece(tone(1.0))])
+    found = transcript_of(heard)
+    assert isinstance(found, Transcript)
+    assert [word.text for word in found.words] == ["It", "is"]
+    assert (found.words[0], found.timed) == (Word("It", 0.1, 0.2), False)
+
+
+@pytest.mark.parametrize(("says", "flags"), [("swedish", []), ("klingon", []), ("finnish", ["sounds like fi"])])
+def test_the_language_is_told_by_its_name(service: StandIn, says: str, flags: list[str]) -> None:
+    service.answers = [lambda _: web.json_response(TIMED | {"language": says})]
+    (heard,) = make(options(service)).score([piece(tone(1.0), "sv")])
+    assert [flag.partition(":")[0] for flag in heard.flags] == flags
 
 
 def test_a_service_that_is_not_there(service: StandIn) -> None:
