@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import zipfile
 from pathlib import Path
 
 import msgspec
@@ -76,6 +77,29 @@ def test_an_archive_of_nltks_data_is_found_and_reads_the_same(
     assert found.sha256 == wordnet.find(str(folder)).sha256
     assert scorer("auto", "punkt")("A dog stops.", "A hound stops.") > 0.9
     scorer.cache_clear()
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "content"])
+def test_an_archive_that_cannot_be_read_is_passed_over_and_named_where_it_is_the_only_one(
+    damage: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(folder, tmp_path / "whole" / "wordnet")
+    archive = Path(shutil.make_archive(str(tmp_path / "wordnet"), "zip", tmp_path / "whole", "wordnet"))
+    content = bytearray(archive.read_bytes())
+    if damage == "content":
+        with zipfile.ZipFile(archive) as whole:
+            begin = whole.getinfo("wordnet/data.noun").header_offset + 60
+        content[begin : begin + 40] = bytes(40)
+    else:
+        content = content[: len(content) // 2 if damage == "cut" else 0]
+    archive.write_bytes(content)
+    monkeypatch.setattr(wordnet, "_places", lambda: [archive, folder])
+    assert wordnet.find("auto").path == folder
+    monkeypatch.setattr(wordnet, "_places", lambda: [archive])
+    for asked in ("auto", str(archive)):
+        with pytest.raises(MissingWeights, match=r"wordnet\.zip") as refused:
+            wordnet.find(asked)
+        assert "wordnet-base" in str(refused.value)
 
 
 def test_its_identity_names_the_wordnet_and_it_says_where_to_get_one(

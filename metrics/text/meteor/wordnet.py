@@ -13,6 +13,7 @@ import re
 import sys
 import warnings
 import zipfile
+import zlib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -43,15 +44,21 @@ class WordNet:
 
 
 def find(asked: str) -> WordNet:
-    """The WordNet that was asked for by its folder, else NLTK's, else the system's. Raises `MissingWeights`."""
+    """The WordNet that was asked for by its folder, else NLTK's, else the system's. Raises `MissingWeights`.
+
+    One that cannot be read is passed over for the next, and named where there is no next.
+    """
+    broken = []
+    for place in _places() if asked == AUTO else [Path(asked).expanduser().resolve()]:
+        try:
+            if _holds(place):
+                return _described(place)
+        except (OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            broken.append(f"{place} cannot be read ({error})")
+    if broken:
+        raise MissingWeights(f"METEOR needs WordNet, and {'; '.join(broken)}", f"Delete it. {_MEND}")
     if asked != AUTO:
-        path = Path(asked).expanduser()
-        if not _holds(path):
-            raise MissingWeights(f"there is no WordNet in {asked}: it must hold {', '.join(_FILES[:2])} …", _MEND)
-        return _described(path.resolve())
-    for place in _places():
-        if _holds(place):
-            return _described(place)
+        raise MissingWeights(f"there is no WordNet in {asked}: it must hold {', '.join(_FILES[:2])} …", _MEND)
     raise MissingWeights("METEOR needs WordNet, which is not on this machine", _MEND)
 
 
