@@ -54,7 +54,8 @@ METRIC: Final = Metric(
         Option(
             "tokeniser",
             AUTO,
-            "sacrebleu's; auto: 13a, zh for Chinese, char for others without spaces; as-published: AudioBench's, flores101, and 'empty' for nothing",
+            "sacrebleu's; auto: 13a, zh for Chinese, char for others without spaces; as-published: AudioBench's, "
+            "flores101, and 'empty' for nothing",
             (AUTO, "13a", "zh", "intl", "char", "none", *_SENTENCEPIECE, AS_PUBLISHED),
         ),
     ),

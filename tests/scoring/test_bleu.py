@@ -56,6 +56,23 @@ def test_a_sentence_is_sacrebleus_and_chinese_is_cut_into_characters() -> None:
     )
 
 
+@pytest.mark.parametrize("language", ["ja", "jpn", "th", "my"])
+def test_languages_without_spaces_are_cut_into_characters(language: str) -> None:
+    text, reference = "今日は天気がいいですね", "今日は天気がいいですよ"
+    found = score(text, reference, language)
+    assert found.details["tokeniser"] == "char"
+    assert found.figures["bleu"] == Value(
+        pytest.approx(sacrebleu.sentence_bleu(text, [reference], tokenize="char").score)  # type: ignore[arg-type]
+    )
+
+
+def test_the_same_text_gives_100_and_no_more() -> None:
+    same = "the cat is on the mat and looks at the other cat"
+    assert score(same, same).figures == {"bleu": Value(100.0)}
+    (corpus,) = summarise(lines([(same, same)], ""))
+    assert corpus.value == 100.0
+
+
 def test_the_interval_resamples_and_languages_stand_apart() -> None:
     found = summarise([*lines(PAIRS * 4), *lines([("你好", "你好吗")], "zh")])
     assert [(one.language, one.used) for one in found] == [("", 17), ("en", 16), ("zh", 1)]
