@@ -7,7 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
+import soundfile
 
 from harness.score import table
 from harness.score.counted import NOT_SCORED
@@ -150,10 +152,12 @@ def test_what_could_not_be_had_is_told_with_other_options_too(tmp_path: Path) ->
 
 def test_a_file_without_sound_counts_with_other_options_too(tmp_path: Path) -> None:
     samples = [*sounds(tmp_path, [None]), Sample("empty", str(tmp_path / "empty.wav"))]
-    (tmp_path / "empty.wav").touch()
+    soundfile.write(tmp_path / "empty.wav", np.zeros(0), 16_000)
     for options in ({}, OTHER):
-        one = of_all(scored(samples, ["twice"], tmp_path / "scores", options), "twice")
-        assert (one.used, one.failed, one.unavailable) == (1, 1, {})
+        scores = scored(samples, ["twice"], tmp_path / "scores", options)
+        why = "there is no sound: the file holds no samples"
+        assert outcome(scores, "loudest") == (0.01, 1, {why: 1})
+        assert outcome(scores, "twice") == (0.02, 1, {f"loudest: {why}": 1})
 
 
 def test_a_language_that_is_named_later_has_its_mean(tmp_path: Path) -> None:
@@ -173,7 +177,8 @@ def test_it_is_summed_up_before_another_process_may_write(tmp_path: Path) -> Non
     samples = sounds(tmp_path, [None] * 2)
     scoring = Scoring(tmp_path / "scores", Scored("x", lambda: samples, len(samples)), chosen_with_needs(["loudest"]))
     scoring.score(Memory(), QUICK)
-    with ScoreStore(tmp_path / "scores").writing():
+    with ScoreStore(tmp_path / "scores").writing() as other:
+        other.path("loudest").write_bytes(b"")
         assert outcome(scoring.finish(), "loudest") == (0.015, 2, {})
     assert read_scores(tmp_path / "scores") == scoring.finish()
 
