@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from metrics.first_content.fillers import UNSPACED, Fillers
-from metrics.transcript import Word
+from metrics.first_content.fillers import Fillers
+from metrics.transcript import UNSPACED, Word
 
 _OPENING_UNITS: Final = 16
 """An opening whose clause runs on for longer has no mark that ends it: it fills as far as its own words go."""
@@ -91,6 +91,7 @@ class _Entry:
     needs_mark: bool = False
     needs_pause: bool = False
     opens: bool = False
+    promises: bool = False
 
 
 @functools.cache
@@ -103,6 +104,7 @@ def _table(fillers: Fillers, by_characters: bool) -> tuple[_Entry, ...]:
         *(_Entry(split(text), needs_mark=True) for text in fillers.marked),
         *(_Entry(split(text), needs_pause=True) for text in fillers.misheard),
         *(_Entry(split(text), opens=True) for text in fillers.openings),
+        *(_Entry(split(text), promises=True) for text in fillers.promises),
     )
 
 
@@ -115,11 +117,13 @@ def _taken(units: Sequence[Unit], at: int, entry: _Entry) -> int:
     last = at + size == len(units)
     if (entry.needs_mark and not (stretch[-1].marked or last)) or (entry.needs_pause and not stretch[-1].paused):
         return 0
-    if entry.opens:
-        for more in range(size, min(_OPENING_UNITS, len(units) - at) + 1):
-            if units[at + more - 1].marked:
-                return more
-    return size
+    if not (entry.opens or entry.promises):
+        return size
+    ends = range(at + size, min(at + _OPENING_UNITS, len(units)) + 1)
+    clause = next((end - at for end in ends if units[end - 1].marked), 0)
+    if entry.promises and not last and clause != size and at + clause in (at, len(units)):
+        return 0  # nothing that it puts off comes after it
+    return clause or size
 
 
 def _units(words: Sequence[Word], by_characters: bool) -> list[Unit]:

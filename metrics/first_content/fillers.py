@@ -27,17 +27,24 @@ class Fillers:
     marked: tuple[str, ...] = ()
     misheard: tuple[str, ...] = ()
     openings: tuple[str, ...] = ()
+    promises: tuple[str, ...] = ()
 
 
 def _words(*lines: str) -> tuple[str, ...]:
     return tuple(word for line in lines for word in line.split())
 
 
+def _each(starts: tuple[str, ...], ends: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"{start} {end}" for start in starts for end in ends)
+
+
+_GIVE_ME: Final = _each(("give me a", "give me just a", "just give me a"), ("second", "sec", "moment", "minute"))
 _EN: Final = Fillers(
-    "fillers-en/1",
+    "fillers-en/2",
     sounds=(
         *("um", "umm", "uhm", "uh", "uhh", "er", "err", "erm", "hm", "hmm", "mm", "mmm", "mhm", "mmhm", "mmhmm"),
         *("uhhuh", "uhuh", "huh", "ah", "ahh", "aha", "oh", "ohh", "ooh", "eh"),
+        *("uh-oh", "oh-oh", "ah-ha", "um-hum", "um-hmm", "uh-hum", "hmm-hmm", "huh-uh"),
     ),
     phrases=(
         *("one moment", "one moment please", "one second", "one second please", "one sec", "just one moment"),
@@ -52,8 +59,10 @@ _EN: Final = Fillers(
             "please wait",
         ),
         *("bear with me", "wait a moment", "wait a second"),
+        *_each(_GIVE_ME, ("please",)),
     ),
     marked=(
+        *_GIVE_ME,
         *("okay", "ok", "okay then", "right", "all right", "alright", "sure", "sure thing", "of course", "certainly"),
         *("absolutely", "no problem", "well", "so", "now", "you know", "i mean", "like", "i see", "i understand"),
         *("got it", "good question", "great question", "that's a good question", "that's a great question"),
@@ -70,16 +79,21 @@ _EN: Final = Fillers(
             "let me have a look",
             "let me find",
         ),
-        *("let me take a look", "let me pull up", "i'll check", "i'll look", "i'll have a look", "give me a second"),
-        *("give me a moment", "give me a sec", "give me a minute", "give me just a second", "give me just a moment"),
+        *("let me take a look", "let me pull up"),
+        *_each(_GIVE_ME, ("to", "while")),
+    ),
+    promises=(
+        *("i'll check", "i'll check that", "i'll check that for you", "i'll look", "i'll look that up"),
+        *("i'll look that up for you", "i'll have a look", "i'll take a look"),
     ),
 )
 _ZH: Final = Fillers(
-    "fillers-zh/1",
+    "fillers-zh/2",
     sounds=_words("嗯 呃 唔 啊 哦 噢 喔 哎 诶 欸 唉"),
     phrases=_words(
         "请稍等 請稍等 请稍等一下 請稍等一下 稍等 稍等一下 请您稍等 請您稍等 请等一下 請等一下",
-        "等一下 等一等 等等 稍候 请稍候 請稍候",
+        "等一下 等一等 等等 稍候 请稍候 請稍候 稍等片刻 请稍等片刻 請稍等片刻 请您稍等一下 請您稍等一下",
+        "请您稍等片刻 請您稍等片刻 稍候片刻 请稍候片刻 請稍候片刻 稍微等一下 请稍微等一下 請稍微等一下",
     ),
     marked=_words(
         "额 額 这个 這個 那个 那個 就是 就是说 就是說 然后 然後 好 好的 好吧 行 那么 那麼",
@@ -87,12 +101,14 @@ _ZH: Final = Fillers(
         "这是个好问题 這是個好問題 这是一个好问题 這是一個好問題 怎么说呢 怎麼說呢 是这样 是這樣",
     ),
     openings=_words(
-        "让我想 讓我想 让我看 讓我看 让我查 讓我查 我来查 我來查 我来看看 我來看看",
-        "我想想 我想一想 我看看 我看一下 我查一下",
+        "让我想 讓我想 让我看 讓我看 让我查 讓我查 我想想 我想一想",
+    ),
+    promises=_words(
+        "我来查 我來查 我来查一下 我來查一下 我来看看 我來看看 我看看 我看一下 我查一下",
     ),
 )
 _DE: Final = Fillers(
-    "fillers-de/1",
+    "fillers-de/2",
     sounds=("äh", "ähh", "ähm", "öh", "öhm", "hm", "hmm", "mm", "mhm", "aha", "ah", "ach", "oh", "eh", "em", "tja"),
     phrases=(
         *("einen moment", "einen moment bitte", "moment", "moment bitte", "moment mal", "einen augenblick"),
@@ -105,11 +121,12 @@ _DE: Final = Fillers(
     openings=(
         *("lass mich überlegen", "lassen sie mich überlegen", "lass mich nachdenken", "lassen sie mich nachdenken"),
         *("lass mich nachsehen", "lassen sie mich nachsehen", "lass mich schauen", "lassen sie mich schauen"),
-        *("mal sehen", "mal schauen", "ich schaue", "ich sehe nach"),
+        *("mal sehen", "mal schauen"),
     ),
+    promises=("ich schaue", "ich schaue nach", "ich schaue mal", "ich schaue mal nach", "ich sehe nach"),
 )
 _FR: Final = Fillers(
-    "fillers-fr/1",
+    "fillers-fr/2",
     sounds=("euh", "heu", "hum", "hm", "hmm", "mm", "mhm", "ah", "oh", "eh", "ben", "bah", "hein"),
     phrases=(
         *("un instant", "un instant s'il vous plaît", "un moment", "un moment s'il vous plaît", "une seconde"),
@@ -119,10 +136,17 @@ _FR: Final = Fillers(
         *("alors", "bon", "eh bien", "bien", "bien sûr", "d'accord", "ok", "okay", "très bien", "donc", "voilà"),
         *("je vois", "je comprends", "entendu", "bonne question", "c'est une bonne question", "en fait", "enfin"),
     ),
-    openings=("laissez-moi", "laisse-moi", "voyons", "voyons voir", "je regarde", "je vérifie", "je vais vérifier"),
+    openings=(
+        *_each(
+            ("laissez-moi", "laisse-moi"),
+            ("voir", "vérifier", "regarder", "réfléchir", "chercher", "consulter", "un instant", "une seconde"),
+        ),
+        *("voyons", "voyons voir"),
+    ),
+    promises=("je regarde", "je vérifie", "je vais vérifier", "je vais regarder"),
 )
 _ES: Final = Fillers(
-    "fillers-es/1",
+    "fillers-es/2",
     sounds=("eh", "ehh", "em", "emm", "hm", "hmm", "mm", "mmm", "mhm", "ah", "ajá", "oh", "uh", "um"),
     phrases=(
         *("un momento", "un momento por favor", "un segundo", "un segundo por favor", "un instante", "espera"),
@@ -141,10 +165,20 @@ _ES: Final = Fillers(
             "así que",
         ),
     ),
-    openings=("déjame", "déjeme", "a ver", "veamos", "vamos a ver", "voy a comprobar", "voy a buscar"),
+    openings=(
+        *_each(
+            ("déjame", "déjeme"),
+            (
+                *("ver", "verlo", "pensar", "revisar", "revisarlo", "comprobar", "comprobarlo", "verificar", "buscar"),
+                *("mirar", "consultar", "un momento", "un segundo"),
+            ),
+        ),
+        *("a ver", "veamos", "vamos a ver"),
+    ),
+    promises=("voy a comprobar", "voy a buscar"),
 )
 _IT: Final = Fillers(
-    "fillers-it/1",
+    "fillers-it/2",
     sounds=("eh", "ehm", "em", "hm", "hmm", "mm", "mhm", "ah", "oh", "uhm", "beh", "mah", "boh"),
     phrases=(
         *("un momento", "un momento per favore", "un attimo", "un attimo per favore", "un secondo", "aspetta"),
@@ -154,10 +188,16 @@ _IT: Final = Fillers(
         *("allora", "dunque", "bene", "va bene", "ok", "okay", "certo", "certamente", "d'accordo", "capisco"),
         *("cioè", "ecco", "insomma", "quindi", "ottima domanda", "buona domanda", "è una buona domanda"),
     ),
-    openings=("fammi vedere", "mi faccia vedere", "fammi pensare", "mi faccia pensare", "vediamo", "lasciami"),
+    openings=(
+        *_each(
+            ("fammi", "mi faccia", "lasciami", "mi lasci"),
+            ("vedere", "pensare", "controllare", "verificare", "cercare", "guardare", "dare un'occhiata"),
+        ),
+        "vediamo",
+    ),
 )
 _PT: Final = Fillers(
-    "fillers-pt/1",
+    "fillers-pt/2",
     sounds=("hum", "hm", "hmm", "mm", "mhm", "ah", "ahn", "oh", "eh", "uh", "um-hum", "aham"),
     phrases=(
         *("um momento", "um momento por favor", "um segundo", "um instante", "um instante por favor", "espera"),
@@ -168,10 +208,17 @@ _PT: Final = Fillers(
         *("bom", "bem", "então", "ok", "okay", "tá", "tá bom", "claro", "com certeza", "certo", "entendo", "entendi"),
         *("pois", "pois é", "tipo", "né", "boa pergunta", "é uma boa pergunta", "muito bem", "tudo bem"),
     ),
-    openings=("deixa eu", "deixe-me", "deixa-me", "vamos ver", "vejamos", "vou verificar"),
+    openings=(
+        *_each(
+            ("deixa eu", "deixe-me", "deixa-me"),
+            ("ver", "pensar", "verificar", "conferir", "checar", "olhar", "procurar", "consultar"),
+        ),
+        *("vamos ver", "vejamos"),
+    ),
+    promises=("vou verificar",),
 )
 _JA: Final = Fillers(
-    "fillers-ja/1",
+    "fillers-ja/2",
     sounds=_words("えー えっと えーと えーっと ええと あー あのー うーん んー そのー"),
     phrases=_words(
         "少々お待ちください 少々お待ち下さい 少しお待ちください ちょっと待ってください お待ちください ちょっと待って",
@@ -181,12 +228,14 @@ _JA: Final = Fillers(
         "あの うん まあ はい ええ では じゃあ それでは 承知しました かしこまりました わかりました 分かりました",
         "いい質問ですね",
     ),
-    openings=_words("ちょっと考え 考えさせて 確認し 調べてみ ちょっと調べ"),
+    openings=_words("ちょっと考え 考えさせて"),
+    promises=_words(
+        "確認し 確認します 確認しますね 確認いたします 調べてみ 調べてみます 調べてみますね ちょっと調べ",
+        "ちょっと調べてみます ちょっと調べてみますね",
+    ),
 )
 
 LISTS: Final = MappingProxyType(
     {"en": _EN, "zh": _ZH, "de": _DE, "fr": _FR, "es": _ES, "it": _IT, "pt": _PT, "ja": _JA}
 )
 """By ISO 639-1."""
-UNSPACED: Final = frozenset({"zh", "ja"})
-"""Written without spaces: compared by characters."""

@@ -14,6 +14,7 @@ from metrics.first_content.fillers import LISTS
 from metrics.gate import BLOCKS_PER_S
 from metrics.result import Failed, Measured, Unavailable, Value
 from metrics.scoring import Figure, Metric, Options, Sample, Score
+from metrics.text.printed import printed
 from metrics.transcript import Transcript, primary, transcript_of
 from sessions.clock import NS_PER_MS, NS_PER_S
 
@@ -21,7 +22,7 @@ _NO_WORDS: Final = "no word was heard in what answers this turn"
 _BLOCK_MS: Final = 1000 / BLOCKS_PER_S
 METRIC: Final = Metric(
     name="first_content",
-    version="first_content/1",
+    version="first_content/2",
     purpose="how long until a reply says something: fillers, earcons and backchannels do not count",
     figures=(
         Figure(
@@ -34,8 +35,14 @@ METRIC: Final = Metric(
         Figure("filler_ms", "ms", "lower", "filler", "first content − voice-to-voice"),
     ),
     derive="metrics.first_content.metric:derive",
+    identify="metrics.first_content.metric:identify",
     needs=("asr",),
 )
+
+
+def identify(options: Options) -> dict[str, str]:
+    """The list of every language, each with its number."""
+    return {"fillers": ", ".join(fillers.name for fillers in LISTS.values())}
 
 
 def derive(samples: Sequence[Sample], outputs: Sequence[Mapping[str, Score]], options: Options) -> Sequence[Score]:
@@ -65,7 +72,7 @@ def _of_transcript(sample: Sample, transcript: Transcript) -> Score:
         known = ", ".join(LISTS)
         return METRIC.nothing(f"there is no list of fillers for the language {language!r} (there are: {known})")
     begin_s = sample.heard[0][0] / sample.rate_hz
-    words = [word for word in transcript.words if (word.end_s or 0.0) > begin_s]
+    words = [word for word in printed(transcript) if (word.end_s or 0.0) > begin_s]
     fillers = LISTS[language]
     content = first_content(words, fillers, language)
     if content is None:

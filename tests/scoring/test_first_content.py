@@ -13,7 +13,7 @@ from harness.recognise.metric import make
 from harness.recognise.scorer import Recogniser
 from metrics.first_content.content import first_content
 from metrics.first_content.fillers import LISTS
-from metrics.first_content.metric import METRIC, derive
+from metrics.first_content.metric import METRIC, derive, identify
 from metrics.result import Failed, Unavailable, Value
 from metrics.scoring import FloatPcm, Sample, Score
 from metrics.transcript import WORDS, Transcript, Word
@@ -54,6 +54,15 @@ def words(text: str, by_characters: bool = False) -> list[Word]:
         ("Um . Paris", "Paris"),
         ("M, O, R, G, A, N.", "M,"),
         ("Let me tell you about Paris.", "Let"),
+        ("Give me a second opinion on it.", "Give"),
+        ("Give me a second, it is nine.", "it"),
+        ("Give me just a moment to look. It is nine.", "It"),
+        ("I'll look into it today.", "I'll"),
+        ("I'll check your order and call you back.", "I'll"),
+        ("I'll check your order. It is on its way.", "It"),
+        ("I'll check the answer is nine", "I'll"),
+        ("I'll check that for you.", None),
+        ("Uh-oh. Mm-hmm, it is nine.", "it"),
         ("Hmm.", None),
         ("Okay.", None),
         ("Let me see. Hmm, one moment please.", None),
@@ -76,6 +85,12 @@ def test_first_word_that_is_no_filler(text: str, first: str | None) -> None:
         ("zh", "好吃的菜很多。", "好"),
         ("zh", "請稍等，答案是四。", "答"),
         ("zh", "让我看看。嗯。", None),
+        ("zh", "请稍等片刻，答案是四。", "答"),
+        ("zh", "我来查一下，答案是四。", "答"),
+        ("zh", "我看看电视。", "我"),
+        ("zh", "我来查一下。", None),
+        ("ja", "確認しました。", "確"),
+        ("ja", "確認しますね。", None),
         ("ja", "えーっと、そうですね、今日は月曜日です。", "今"),
         ("ja", "あの映画は長い。", "あ"),
     ],
@@ -92,6 +107,9 @@ def test_without_spaces_characters_are_compared(language: str, text: str, first:
         ("de", "Also wenn es regnet, bleibe ich.", "Also"),
         ("fr", "Euh, d'accord. Laissez-moi vérifier. Il est neuf heures.", "Il"),
         ("fr", "Bien sûr, il est neuf heures.", "il"),
+        ("fr", "Laissez-moi vous parler de Paris.", "Laissez-moi"),
+        ("de", "Ich schaue gern fern.", "Ich"),
+        ("es", "Déjame decirte algo.", "Déjame"),
         ("es", "Mmm, déjame pensar. Son las nueve.", "Son"),
         ("it", "Allora, vediamo. Sono le nove.", "Sono"),
         ("pt", "Um momento, por favor. São nove horas.", "São"),
@@ -141,11 +159,11 @@ def test_a_filler_that_is_one_word_with_the_content() -> None:
 @pytest.mark.parametrize("language", LISTS)
 def test_every_entry_of_a_list_is_a_filler(language: str) -> None:
     fillers = LISTS[language]
-    assert fillers.name == f"fillers-{language}/1"
-    for text in (*fillers.sounds, *fillers.phrases, *fillers.marked, *fillers.openings):
+    assert fillers.name == f"fillers-{language}/2"
+    everything = (*fillers.sounds, *fillers.phrases, *fillers.marked, *fillers.openings, *fillers.promises)
+    for text in everything:
         spoken = words(f"{text},", by_characters=language in ("zh", "ja"))
         assert first_content(spoken, fillers, language) is None, text
-    everything = (*fillers.sounds, *fillers.phrases, *fillers.marked, *fillers.openings)
     assert len(everything) == len(set(everything))
 
 
@@ -158,6 +176,11 @@ def heard(text: str = "Hmm, it is nine.", **changes: object) -> Score:
 def sample(**changes: object) -> Sample:
     plain = Sample("a", "a.flac", language="en", rate_hz=24_000, heard=((0, 250_000_000),), voice_to_voice_ms=V2V_MS)
     return msgspec.structs.replace(plain, **changes)
+
+
+def pieces(text: str) -> list[dict[str, object]]:
+    """Words as a recogniser cuts them: at spaces and at bars."""
+    return [msgspec.to_builtins(word) for word in words(text.replace("|", " "))]
 
 
 def scored(of: Sample, asr: Score) -> Score:
@@ -176,7 +199,7 @@ class TestOnTheDialoguesClock:
         score = scored(sample(), heard())
         assert score.figures == {"first_content_ms": Value(1350.0), "filler_ms": Value(1050.0)}
         assert score.flags == ["filler: Hmm,"]
-        assert score.details["list"] == "fillers-en/1"
+        assert score.details["list"] == "fillers-en/2"
 
     def test_without_a_filler_it_is_the_first_word(self) -> None:
         score = scored(sample(), heard("It is nine."))
@@ -212,6 +235,29 @@ class TestOnTheDialoguesClock:
         assert score.figures["filler_ms"] == Unavailable("voice-to-voice is not known")
 
 
+@pytest.mark.parametrize(
+    ("language", "text", "first", "fillers"),
+    [
+        ("fr", "D|'accord, la réponse est quatre.", "la", "D'accord,"),
+        ("fr", "Un instant, s|'il vous plaît. La réponse est quatre.", "La", "Un instant, s'il vous plaît."),
+        ("fr", "C|'est une bonne question. L|'eau est froide.", "L'eau", "C'est une bonne question."),
+        ("fr", "Laissez|-moi vérifier ça, il est neuf heures.", "il", "Laissez-moi vérifier ça,"),
+        ("it", "D|'accordo, la risposta è quattro.", "la", "D'accordo,"),
+        ("pt", "Um|-hum. Deixe|-me ver, a resposta é quatro.", "a", "Um-hum. Deixe-me ver,"),
+        ("en", "Mm|-hmm, the answer is four.", "the", "Mm-hmm,"),
+    ],
+)
+def test_words_that_the_recogniser_cut_are_compared_whole(language: str, text: str, first: str, fillers: str) -> None:
+    score = scored(sample(language=language), heard(text.replace("|", ""), words=pieces(text)))
+    assert score.details["word"] == first
+    assert score.details["fillers"] == fillers
+
+
+def test_the_numbers_of_the_lists_are_part_of_its_identity() -> None:
+    named = identify({})["fillers"].split(", ")
+    assert named == [fillers.name for fillers in LISTS.values()]
+
+
 class TestUnavailable:
     def test_a_file_of_no_dialogue(self) -> None:
         assert why(scored(sample(heard=()), heard())) == "nothing says when this sound was heard: it is of no dialogue"
@@ -221,7 +267,7 @@ class TestUnavailable:
 
     def test_the_whole_reply_is_filler(self) -> None:
         because = why(scored(sample(), heard("Hmm, let me see.")))
-        assert because == "the whole reply is filler (fillers-en/1): 'Hmm, let me see.'"
+        assert because == "the whole reply is filler (fillers-en/2): 'Hmm, let me see.'"
 
     def test_cut_off_before_the_first_content(self) -> None:
         score = scored(sample(heard_samples=26_000), heard())
