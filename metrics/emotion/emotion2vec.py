@@ -10,6 +10,7 @@ import importlib.metadata
 import importlib.util
 import logging
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,20 +19,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrics.emotion.labels import EMOTIONS, refusal
-from metrics.emotion.places import HUBS, KNOWN, download, hashes, here, not_here
+from metrics.emotion.places import HUBS, KNOWN, folder_of, hashes
+from metrics.gate import BLOCKS_PER_S, GATE, THRESHOLD_DBFS
 from metrics.result import Measured, Unavailable, Value
 from metrics.scoring import Figure, FloatPcm, Metric, Option, Options, Piece, Score, Scorer
 from metrics.scoring.device import torch_device
+from metrics.speech_quality.windows import even_cuts, mean_by_length, windowed
 from sessions.errors import MetricUnavailable, MissingExtra
 
 RATE_HZ = 16_000
 LONGEST_S = 30
 """A longer sound is judged in even windows: the network's memory grows with the square of the length."""
 SHORTEST_S = 0.5
-_SILENT_DBFS = -45.0
-_BLOCKS_PER_S = 200
 _DIGITS = 6
 _FORMULA = "softmax over nine classes, whole utterance; arXiv:2312.15185"
+_UNUSED = re.compile(r"modality_encoders\.\w+\.decoder\.")
+"""What the network was trained with and does not ask when it judges: the published checkpoints do not hold it."""
 
 METRIC = Metric(
     name="emotion",
@@ -56,23 +59,16 @@ METRIC = Metric(
 
 
 def identify(options: Options) -> dict[str, str]:
-    """Downloads the model where it is not here, but only in the environment that can run it.
-
-    Raises `MissingExtra`, `MissingWeights`, `SetupError`.
-    """
-    model, hub = _asked_for(options)
-    folder = here(model, hub)
+    """Raises `MissingExtra`, `MissingWeights`, `SetupError`."""
+    folder = folder_of(*_asked_for(options))
     absent = next((name for name in ("torch", "funasr") if importlib.util.find_spec(name) is None), "")
-    if absent and folder is None:
-        raise not_here(model, hub)
     if absent:
         raise MissingExtra(absent, METRIC.extra, "Run: make emotion")
-    return {**hashes(folder or download(model, hub)), "funasr": importlib.metadata.version("funasr")}
+    return {**hashes(folder), "funasr": importlib.metadata.version("funasr")}
 
 
 def make(options: Options) -> Scorer:
-    model, hub = _asked_for(options)
-    return EmotionScorer(_Network(here(model, hub) or download(model, hub)))
+    return EmotionScorer(_Network(folder_of(*_asked_for(options))))
 
 
 def _asked_for(options: Options) -> tuple[str, str]:
@@ -80,7 +76,7 @@ def _asked_for(options: Options) -> tuple[str, str]:
 
 
 class _Network:
-    """funasr's model, checked: all its tensors from the checkpoint, and the nine labels in order.
+    """funasr's model, checked: all tensors that it judges with from the checkpoint, and the nine labels in order.
 
     Raises `MetricUnavailable` where the folder's files are no such model.
     """
@@ -144,7 +140,7 @@ def _built(folder: Path, device: str) -> Any:
 
 def _require_all(wanted: Mapping[str, Any], found: Mapping[str, Any], folder: Path) -> None:
     """funasr leaves what a checkpoint lacks at random values, and says so in a line among others."""
-    absent = [name for name, own in wanted.items() if not _has(found, name, own.shape)]
+    absent = [name for name, own in wanted.items() if not _UNUSED.match(name) and not _has(found, name, own.shape)]
     if absent:
         raise MetricUnavailable(
             f"{folder}/model.pt is of another layout: {len(absent)} of the {len(wanted)} tensors that config.yaml "
@@ -172,14 +168,14 @@ class EmotionScorer:
     def _score(self, piece: Piece) -> Score:
         if why := _nothing_to_hear(piece.samples):
             return METRIC.nothing(why)
-        parts = np.array_split(piece.samples, -(-len(piece.samples) // (LONGEST_S * RATE_HZ)))
-        weights = [len(part) for part in parts]
-        shares = np.average([self._network.listen(part) for part in parts], axis=0, weights=weights)
+        cuts = even_cuts(len(piece.samples), LONGEST_S * RATE_HZ)
+        heard = [self._network.listen(piece.samples[start:stop]) for start, stop in cuts]
+        shares = [mean_by_length(share, cuts) for share in zip(*heard, strict=True)]
         figures: dict[str, Measured] = {
             name: Value(round(float(share), _DIGITS)) for name, share in zip(EMOTIONS, shares, strict=True)
         }
-        flags = [] if len(parts) == 1 else [f"windowed: {len(parts)} of {len(parts[0]) / RATE_HZ:.1f} s"]
         top = EMOTIONS[int(np.argmax(shares))]
+        flags = windowed(cuts, RATE_HZ)
         return Score({"asked": _asked(piece.sample.emotion, figures), **figures}, flags, {"top": top})
 
 
@@ -191,10 +187,10 @@ def _asked(emotion: str, figures: Mapping[str, Measured]) -> Measured:
 
 
 def _nothing_to_hear(samples: FloatPcm) -> str:
-    """Why it is not judged; "" where it is. Silence is told by the level of the gate gate/1, block by block."""
+    """Why it is not judged; "" where it is. Silence is told by the gate's level, block by block."""
     if len(samples) < SHORTEST_S * RATE_HZ:
         return f"shorter than {SHORTEST_S} s"
-    size = RATE_HZ // _BLOCKS_PER_S
+    size = RATE_HZ // BLOCKS_PER_S
     blocks = samples[: len(samples) // size * size].reshape(-1, size)
     loudest = max(float(part.std(axis=1).max()) for part in np.array_split(blocks, 1 + len(blocks) // 12_000))
-    return "" if loudest >= 10 ** (_SILENT_DBFS / 20) else "silence: nothing is above the level of the gate (gate/1)"
+    return "" if loudest >= 10 ** (THRESHOLD_DBFS / 20) else f"silence: nothing is above the level of the gate ({GATE})"

@@ -1,4 +1,4 @@
-"""Where an emotion2vec model lies: a folder that the user names, what a hub's client has downloaded, or the hub itself.
+"""Where an emotion2vec model lies: a folder that the user names, or where a hub's own client keeps what it downloads.
 
 A folder holds config.yaml, model.pt and tokens.txt. funasr evaluates a string of config.yaml as Python: only a folder
 that one trusts may be named.
@@ -8,43 +8,30 @@ from __future__ import annotations
 
 import hashlib
 import os
-import urllib.error
-import urllib.request
 from pathlib import Path
 
-from metrics.scoring.extras import require
 from sessions.errors import MissingWeights, SetupError
 
 FILES = ("config.yaml", "model.pt", "tokens.txt")
 KNOWN = ("iic/emotion2vec_plus_large", "iic/emotion2vec_plus_base", "iic/emotion2vec_plus_seed")
 HUBS = ("ms", "hf")
-_ANSWER_S = 3.0
 
 
-def here(model: str, hub: str) -> Path | None:
-    """The folder of that model on this machine; None where only a hub has it.
+def folder_of(model: str, hub: str) -> Path:
+    """The folder of that model on this machine. Nothing is downloaded: a hub's own client does that, in plain sight.
 
-    model: a folder, or one of `KNOWN` · hub: "ms" (ModelScope) or "hf" (Hugging Face).
-    Raises `SetupError` for a name that is neither, `MissingWeights` where a folder is not whole.
+    model: a folder, or one of `KNOWN` · hub: whose client's copy is taken, "ms" (ModelScope) or "hf" (Hugging Face).
+    Raises `SetupError` for a name that is neither, `MissingWeights` where the model is not here, or not whole.
     """
     if model not in KNOWN:
         return _checked(Path(model).expanduser().absolute(), model)
-    return next((folder for folder in _downloaded(model, hub) if not _absent(folder)), None)
-
-
-def not_here(model: str, hub: str) -> MissingWeights:
-    """What to say where nothing may be downloaded now."""
-    return MissingWeights(
+    for folder in _downloaded(model, hub):
+        if not _absent(folder):
+            return folder
+    raise MissingWeights(
         f"{model} is not on this machine",
-        f"Ask for it by name (--metrics emotion), which downloads it from {_address(hub)}, "
-        "or name a folder: --set emotion.model=FOLDER",
+        f"Run: {_download_by(model, hub)}; or name a folder with {', '.join(FILES)}: --set emotion.model=FOLDER",
     )
-
-
-def download(model: str, hub: str) -> Path:
-    """Fetch it from the hub. Raises `MissingWeights` where the hub does not answer, `MissingExtra`."""
-    _require_answer(model, hub)
-    return _checked(Path(_download(model, hub)), model)
 
 
 def hashes(folder: Path) -> dict[str, str]:
@@ -96,42 +83,8 @@ def _snapshots(repository: Path) -> list[Path]:
     return sorted((repository / "snapshots").glob("*"))
 
 
-def _address(hub: str) -> str:
+def _download_by(model: str, hub: str) -> str:
+    """The hub's own client, which shows how far it is and goes on where it was stopped."""
     if hub == "hf":
-        return os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
-    named = os.environ.get("MODELSCOPE_ENDPOINT") or os.environ.get("MODELSCOPE_DOMAIN") or "www.modelscope.cn"
-    return named if "://" in named else f"https://{named}"
-
-
-def _require_answer(model: str, hub: str) -> None:
-    """One question, for at most 3 s: the clients themselves try for half a minute per file. Raises `MissingWeights`."""
-    address = _address(hub)
-    try:
-        urllib.request.urlopen(urllib.request.Request(address, method="HEAD"), timeout=_ANSWER_S).close()
-    except urllib.error.HTTPError:
-        return  # it answers, if only to say that there is no such page
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        raise MissingWeights(
-            f"{model} is not on this machine, and {address} does not answer ({reason})",
-            f"Copy {', '.join(FILES)} to a folder and name it: --set emotion.model=FOLDER",
-        ) from error
-
-
-def _download(model: str, hub: str) -> str:
-    package = "modelscope" if hub == "ms" else "huggingface_hub"
-    require(package, "emotion", "Run: make emotion")
-    try:
-        if hub == "ms":
-            from modelscope.hub.snapshot_download import snapshot_download
-
-            return str(snapshot_download(model))
-        from huggingface_hub import snapshot_download as from_hugging_face
-
-        return str(from_hugging_face(model.replace("iic/", "emotion2vec/")))
-    except Exception as error:
-        first = str(error).strip().partition("\n")[0]
-        raise MissingWeights(
-            f"{model} could not be downloaded from {_address(hub)} ({type(error).__name__}: {first})",
-            f"Copy {', '.join(FILES)} to a folder and name it: --set emotion.model=FOLDER",
-        ) from error
+        return f"hf download {model.replace('iic/', 'emotion2vec/')} (it comes with make score)"
+    return f".venv-emotion/bin/modelscope download {model}"

@@ -6,7 +6,9 @@ import hashlib
 import http.server
 import json
 import os
+import re
 import subprocess
+import sys
 import threading
 import urllib.parse
 from collections.abc import Mapping
@@ -15,7 +17,9 @@ from typing import Any, ClassVar
 
 import msgspec
 import pytest
+import soundfile
 
+from harness.score.counted import NOT_SCORED
 from harness.score.engine import Resources, ScoreStore, chosen_with_needs, score_samples
 from harness.score.engine.environment import NoEnvironment, python_of
 from harness.score.table import metric
@@ -24,7 +28,7 @@ from metrics.emotion.emotion2vec import identify
 from metrics.emotion.gen_emotion import METRIC as GEN_EMOTION
 from metrics.emotion.gen_emotion import derive, summarise
 from metrics.emotion.labels import EMOTIONS, name_of, refusal
-from metrics.emotion.places import download, hashes, here
+from metrics.emotion.places import folder_of, hashes
 from metrics.result import Failed, Measured, Unavailable, Value
 from metrics.scoring import Sample, Score, ScoreLine
 from metrics.transcript import WORDS, Transcript
@@ -78,39 +82,31 @@ def test_any_other_list_is_refused(labels: tuple[str, ...], why: str) -> None:
 
 def test_a_folder_is_never_taken_for_a_name_on_a_hub(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=r"there is no folder '.*typo' with an emotion2vec model"):
-        here(str(tmp_path / "typo"), "ms")
+        folder_of(str(tmp_path / "typo"), "ms")
     with pytest.raises(SetupError, match="there is no folder 'iic/emotion2vec_plus_lage'"):
-        here("iic/emotion2vec_plus_lage", "ms")
+        folder_of("iic/emotion2vec_plus_lage", "ms")
     (tmp_path / "config.yaml").write_text("model: Emotion2vec\n")
     with pytest.raises(MissingWeights, match=r"has no model\.pt"):
-        here(str(tmp_path), "ms")
+        folder_of(str(tmp_path), "ms")
 
 
 @pytest.mark.parametrize(
-    ("hub", "variable", "address"),
-    [("ms", "MODELSCOPE_ENDPOINT", "http://127.0.0.1:9"), ("hf", "HF_ENDPOINT", "http://127.0.0.1:9")],
+    ("hub", "command"),
+    [
+        ("ms", ".venv-emotion/bin/modelscope download iic/emotion2vec_plus_base"),
+        ("hf", "hf download emotion2vec/emotion2vec_plus_base"),
+    ],
 )
-def test_a_hub_that_is_away(hub: str, variable: str, address: str, tmp_path: Path, monkeypatch: Any) -> None:
-    """Port 9 (discard) answers nobody."""
+def test_what_is_not_here_is_told_with_what_brings_it(hub: str, command: str, tmp_path: Path, monkeypatch: Any) -> None:
+    """No hub is asked, so none can be away: port 9 (discard) would answer nobody."""
     for name in ("MODELSCOPE_CACHE", "HF_HUB_CACHE"):
         monkeypatch.setenv(name, str(tmp_path))
-    monkeypatch.setenv(variable, address)
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    assert here("iic/emotion2vec_plus_base", hub) is None
+    for name in ("MODELSCOPE_ENDPOINT", "HF_ENDPOINT"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
     with pytest.raises(MissingWeights) as raised:
-        download("iic/emotion2vec_plus_base", hub)
-    assert "iic/emotion2vec_plus_base is not on this machine, and http" in str(raised.value)
-    assert "127.0.0.1:9 does not answer" in str(raised.value)
+        identify({"model": "iic/emotion2vec_plus_base", "hub": hub})
+    assert str(raised.value).startswith(f"iic/emotion2vec_plus_base is not on this machine. Run: {command}")
     assert "--set emotion.model=FOLDER" in str(raised.value)
-
-
-def test_nothing_is_downloaded_where_it_could_not_be_run(tmp_path: Path, monkeypatch: Any) -> None:
-    """Here there is no funasr: whether the metric can be had is asked without a download."""
-    monkeypatch.setenv("MODELSCOPE_CACHE", str(tmp_path))
-    monkeypatch.setenv("MODELSCOPE_ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(MissingWeights, match="is not on this machine") as raised:
-        identify({})
-    assert "does not answer" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +125,7 @@ def test_what_a_hubs_client_has_downloaded_is_used(hub: str, below: str, tmp_pat
     folder.mkdir(parents=True)
     for name in ("config.yaml", "model.pt", "tokens.txt"):
         (folder / name).write_text(name)
-    assert here("iic/emotion2vec_plus_base", hub) == folder
+    assert folder_of("iic/emotion2vec_plus_base", hub) == folder
     assert set(hashes(folder)) == {"weights config.yaml", "weights model.pt", "weights tokens.txt"}
 
 
@@ -186,6 +182,15 @@ def test_the_checkpoint_is_what_is_scored_with(tried: Tried) -> None:
 
 
 @pytest.mark.peer
+def test_a_checkpoint_without_what_only_training_needs_is_whole(tried: Tried) -> None:
+    """So are the published ones: their settings ask for a decoder."""
+    whole, published = tried[1]["whole"], tried[1]["no-decoder"]
+    assert "refused" not in published, published
+    assert published["scores"] == whole["scores"]
+    assert published["raw"]["scores"] == pytest.approx(whole["raw"]["scores"], abs=1e-6)
+
+
+@pytest.mark.peer
 def test_sounds_that_say_nothing_are_not_judged(tried: Tried) -> None:
     scores = msgspec.convert(tried[1]["whole"]["scores"], dict[str, Score])
     assert set(scores["0.1 s"].figures.values()) == {Unavailable("shorter than 0.5 s")}
@@ -239,24 +244,31 @@ def test_emotion_runs_through_the_engine_in_its_own_environment(python: str, tri
 
 
 class Hub(http.server.BaseHTTPRequestHandler):
-    """What ModelScope's client asks for: a list of files, then each of them."""
+    """What the clients of ModelScope and Hugging Face ask for: a list of files, then each of them."""
 
     files: ClassVar[dict[str, bytes]] = {}
+    commit: ClassVar[str] = "0123456789abcdef" * 2 + "01234567"
 
     def do_GET(self) -> None:
         asked = urllib.parse.urlparse(self.path)
-        name = urllib.parse.parse_qs(asked.query).get("FilePath", [""])[0]
         if asked.path.endswith("/repo/files"):
             rows = [
                 {"Name": own, "Path": own, "Type": "blob", "Size": len(raw), "Sha256": hashlib.sha256(raw).hexdigest()}
                 for own, raw in self.files.items()
             ]
             self._answer(200, json.dumps({"Code": 200, "Success": True, "Data": {"Files": rows}}).encode())
+        elif "/api/models/emotion2vec/" in asked.path:
+            tree = [{"type": "file", "path": own, "size": len(raw), "oid": own} for own, raw in self.files.items()]
+            siblings = [{"rfilename": own} for own in self.files]
+            about = {"id": "emotion2vec/emotion2vec_plus_base", "sha": self.commit, "siblings": siblings}
+            self._answer(200, json.dumps(tree if "/tree/" in asked.path else about).encode())
         else:
-            self._answer(200 if name in self.files else 404, self.files.get(name, b""))
+            named = urllib.parse.parse_qs(asked.query).get("FilePath", [asked.path.rpartition("/")[2]])[0]
+            self._answer(200 if named in self.files else 404, self.files.get(named, b""))
 
     def do_HEAD(self) -> None:
-        self._answer(404, b"")
+        named = urllib.parse.urlparse(self.path).path.rpartition("/")[2]
+        self._answer(200 if named in self.files else 404, self.files.get(named, b""))
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
@@ -264,43 +276,56 @@ class Hub(http.server.BaseHTTPRequestHandler):
     def _answer(self, status: int, body: bytes) -> None:
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Type", "application/json")
+        self.send_header("ETag", f'"{hashlib.sha256(body).hexdigest()}"')
+        self.send_header("X-Repo-Commit", self.commit)
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
 
 @pytest.mark.peer
 @pytest.mark.sockets
-def test_a_model_comes_from_a_hub_once_by_its_own_client(python: str, tried: Tried, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("hub", "client"), [("ms", "modelscope"), ("hf", "hf")])
+def test_what_a_hubs_own_client_brings_is_found(
+    hub: str, client: str, python: str, tried: Tried, tmp_path: Path
+) -> None:
+    """By the very command that is told, and once it is here the hub may be away."""
     Hub.files = {path.name: path.read_bytes() for path in (tried[0] / "whole").iterdir()}
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-    serving = threading.Thread(target=server.serve_forever)
-    serving.start()
+    address = f"http://127.0.0.1:{server.server_address[1]}"
     environ = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
-        "MODELSCOPE_ENDPOINT": f"http://127.0.0.1:{server.server_address[1]}",
+        "MODELSCOPE_ENDPOINT": address,
         "MODELSCOPE_CACHE": str(tmp_path),
+        "HF_ENDPOINT": address,
+        "HF_HUB_CACHE": str(tmp_path),
         "no_proxy": "127.0.0.1",
     }
     code = (
         "import json, sys\nfrom metrics.emotion.emotion2vec import identify\n"
-        "found = identify({'model': 'iic/emotion2vec_plus_base', 'hub': 'ms'})\njson.dump(found, sys.stderr)"
+        f"json.dump(identify({{'model': 'iic/emotion2vec_plus_base', 'hub': '{hub}'}}), sys.stdout)"
     )
 
-    def identity() -> dict[str, str]:
-        ran = subprocess.run([python, "-c", code], env=environ, capture_output=True, text=True, check=False)
-        assert ran.returncode == 0, ran.stderr[-2000:]
-        found: dict[str, str] = json.loads(ran.stderr[ran.stderr.rindex("{") :])
-        return found
+    def ran(*command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
 
+    told = ran(python, "-c", code).stderr
+    (arguments,) = re.findall(rf"Run: (?:\S+/)?{client} (download \S+?)[; ]", told)
+    serving = threading.Thread(target=server.serve_forever)
+    serving.start()
     try:
-        first = identity()
+        own = Path(sys.executable if client == "hf" else python).parent / client
+        brought = ran(str(own), *arguments.split())
     finally:
         server.shutdown()
         serving.join()
         server.server_close()
-    assert first == {**hashes(tried[0] / "whole"), "funasr": "1.4.16"}
-    assert identity() == first, "it is here now: the hub may be away"
+    assert brought.returncode == 0, brought.stderr[-2000:]
+    found = ran(python, "-c", code)
+    assert found.returncode == 0, found.stderr[-2000:]
+    assert json.loads(found.stdout) == {**hashes(tried[0] / "whole"), "funasr": "1.4.16"}
 
 
 # GenEmotion.
@@ -337,36 +362,65 @@ def test_a_reply_that_cannot_be_scored_says_why() -> None:
         (gen("a", "a", Value(1), emotion=""), Unavailable("no emotion is asked for")),
         (gen("a", None, Value(1)), Unavailable("there is no reference sentence")),
         (gen("a", "a", Value(1), language="fr"), Unavailable("URO-Bench scores en and zh, not fr")),
-        (gen("a", "a", Failed("the worker died")), Failed("the worker died")),
-        (gen("a", "a", Unavailable("run `make emotion`")), Unavailable("run `make emotion`")),
+        (gen("a", "a", Failed("the worker died")), Failed("emotion failed: the worker died")),
+        (gen("a", "a", Unavailable("shorter than 0.5 s")), Unavailable("emotion: shorter than 0.5 s")),
     ):
         assert score.figures == dict.fromkeys(nothing, why)
 
 
 def test_silence_says_none_of_the_words_whatever_its_emotion() -> None:
-    score = gen("", "what a lovely day", Unavailable("silence: nothing is above the level of the gate (gate/1)"))
+    silence = Unavailable("silence: nothing is above the level of the gate (gate/1)")
+    score = gen("", "what a lovely day", silence)
     assert [value(one) for one in score.figures.values()] == [0, 0]
+    score = gen("what", "what a lovely day", silence)
+    assert score.figures["gen_emotion"] == Value(0), "three words are missing from an answer of one"
+    assert score.figures["gen_emotion_corrected"] == Unavailable(f"emotion: {silence.because}")
 
 
-def line(measured: Measured, audio: str = "sha") -> ScoreLine:
-    return ScoreLine("key", "sample", "gen_emotion", "1", Score({"gen_emotion": measured}), audio=audio)
-
-
-def test_a_set_counts_replies_without_a_sound_as_nothing() -> None:
-    lines = [
-        line(Value(80)),
-        line(Value(40)),
-        line(Unavailable("the turn failed"), audio=""),
-        line(Failed("x"), audio=""),
+@pytest.mark.peer
+def test_one_reply_without_a_voice_does_not_cost_the_set_its_score(python: str, tried: Tried, tmp_path: Path) -> None:
+    """All that is needed runs as it would: emotion in its environment, a recogniser, then what is derived of both."""
+    spoken = ROOT / "sessions/library/facts/turn-1.flac"
+    wave, rate_hz = soundfile.read(spoken, dtype="float32")
+    soundfile.write(tmp_path / "silent.wav", 0 * wave, rate_hz)
+    soundfile.write(tmp_path / "short.wav", wave[rate_hz // 2 : rate_hz * 4 // 5], rate_hz)
+    said = "What is the capital city of France?"
+    samples = [
+        Sample("spoken", str(spoken), language="en", reference=said, emotion="sad"),
+        Sample("silent", str(tmp_path / "silent.wav"), language="en", reference=said, emotion="sad"),
+        Sample("short", str(tmp_path / "short.wav"), language="en", reference="good morning", emotion="sad"),
+        Sample("unasked", str(tmp_path / "silent.wav"), language="en", reference=said),
     ]
-    (aggregate,) = summarise([*lines, line(Unavailable("no emotion is asked for"))])
-    assert (aggregate.figure, aggregate.value) == ("gen_emotion_set", 30)
-    assert (aggregate.used, aggregate.skipped, aggregate.failed) == (4, 1, 0)
-    assert "2 without a sound count 0" in aggregate.title
+    options = {"emotion": {"model": str(tried[0] / "whole")}}
+    store, memory = ScoreStore(tmp_path / "scores"), Memory()
+    with store.writing():
+        chosen = chosen_with_needs(["gen_emotion"], options)
+        score_samples(samples, chosen, store, watcher=memory, resources=Resources(worker_python={"emotion": python}))
+    assert memory.remarks == []
+    scored = {line.sample: line.score.figures["gen_emotion"] for line in store.lines("gen_emotion")}
+    assert 0 < value(scored["spoken"]) < 100
+    assert scored["silent"] == scored["short"] == Value(0)
+    assert scored["unasked"] == Unavailable("no emotion is asked for")
+    (aggregate,) = summarise(store.lines("gen_emotion"))
+    assert aggregate.value == pytest.approx(value(scored["spoken"]) / 3)
 
 
-def test_a_set_whose_replies_could_not_be_scored_has_no_score() -> None:
-    (aggregate,) = summarise([line(Value(80)), line(Unavailable("run `make emotion`"))])
+def line(measured: Measured) -> ScoreLine:
+    return ScoreLine("key", "sample", "gen_emotion", "2", Score({"gen_emotion": measured}))
+
+
+def test_the_score_of_a_set_is_over_all_that_were_asked_for_an_emotion() -> None:
+    lines = [line(Value(80)), line(Value(0)), line(Unavailable("no emotion is asked for"))]
+    (aggregate,) = summarise(lines)
+    assert (aggregate.figure, aggregate.value) == ("gen_emotion_set", 40)
+    assert (aggregate.used, aggregate.skipped, aggregate.failed) == (2, 1, 0)
+
+
+@pytest.mark.parametrize("because", ["emotion: it is not here", "the turn failed: time-out", NOT_SCORED])
+def test_a_set_of_which_a_reply_could_not_be_scored_has_no_score(because: str) -> None:
+    """A reply that was never heard is none that said nothing."""
+    (aggregate,) = summarise([line(Value(80)), line(Unavailable(because)), line(Failed("x"))])
     assert aggregate.value is None
-    assert (aggregate.used, aggregate.failed, aggregate.errors) == (1, 1, {"run `make emotion`": 1})
-    assert summarise([line(Unavailable("no emotion is asked for"))]) == []
+    assert (aggregate.used, aggregate.skipped, aggregate.failed) == (1, 1, 1)
+    assert (aggregate.unavailable, aggregate.errors) == ({because: 1}, {"x": 1})
+    assert summarise([line(Unavailable(because))] * 3) == [], "nothing is made up of nothing"

@@ -59,7 +59,6 @@ _AUDIO: dict[str, Any] = {
     "learned_alibi_scale_per_layer": False,
     "num_alibi_heads": 2,
     "model_depth": 2,
-    "decoder": None,
     "extractor_mode": "layer_norm",
     "feature_encoder_spec": "[(32, 10, 5)] + [(32, 3, 2)] * 4 + [(32,2,2)] + [(32,2,2)]",
     "conv_pos_width": 95,
@@ -67,9 +66,22 @@ _AUDIO: dict[str, Any] = {
     "conv_pos_depth": 5,
     "conv_pos_pre_ln": False,
 }
+_DECODER: dict[str, Any] = {
+    "decoder_dim": 32,
+    "decoder_groups": 4,
+    "decoder_kernel": 3,
+    "decoder_layers": 2,
+    "decoder_residual": True,
+    "input_dropout": 0.1,
+    "add_positions_masked": False,
+    "add_positions_all": False,
+    "projection_layers": 1,
+    "projection_ratio": 2.0,
+}
+"""What emotion2vec was trained with. The published settings ask for one, the published checkpoints hold none."""
 
 
-def settings(width: int = 32) -> dict[str, Any]:
+def settings(width: int = 32, *, decoder: bool = False) -> dict[str, Any]:
     return {
         "loss_beta": 0.0,
         "loss_scale": None,
@@ -92,14 +104,13 @@ def settings(width: int = 32) -> dict[str, Any]:
         "end_of_block_targets": False,
         "clone_batch": 8,
         "normalize": True,
-        "modalities": {"audio": _AUDIO},
+        "modalities": {"audio": {**_AUDIO, "decoder": _DECODER if decoder else None}},
     }
 
 
 def make(folder: Path, labels: tuple[str, ...] = LABELS, width: int = 32, seed: int = 0) -> Path:
     """A folder as a hub has it, with random weights."""
     import torch
-    import yaml
     from funasr.models.emotion2vec.model import Emotion2vec
 
     folder.mkdir(parents=True)
@@ -107,19 +118,26 @@ def make(folder: Path, labels: tuple[str, ...] = LABELS, width: int = 32, seed: 
     network = Emotion2vec(model_conf=settings(width), vocab_size=len(labels))
     torch.save({"model": network.state_dict()}, folder / "model.pt")
     (folder / "tokens.txt").write_text("\n".join(labels) + "\n", encoding="utf-8")
+    configure(folder, settings())
+    return folder
+
+
+def configure(folder: Path, model_conf: dict[str, Any]) -> None:
+    import yaml
+
     config = {
         "model": "Emotion2vec",
-        "model_conf": settings(),
+        "model_conf": model_conf,
         "tokenizer": "CharTokenizer",
         "tokenizer_conf": {"unk_symbol": "<unk>", "split_with_space": True},
         "scope_map": ["d2v_model.", "none"],
     }
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
-    return folder
 
 
 def make_all(root: Path) -> None:
     whole = make(root / "whole")
+    configure(shutil.copytree(whole, root / "no-decoder"), settings(decoder=True))
     make(root / "other-weights", seed=1)
     make(root / "other-layout", width=64)
     make(root / "other-order", labels=(LABELS[1], LABELS[0], *LABELS[2:]))
