@@ -11,6 +11,7 @@ METRICS: dict[str, str] = {
     "asr": "harness.recognise.metric:METRIC",
     "asr_wer": "metrics.text.asr_wer:METRIC",
     "artefacts": "metrics.text.artefacts.metric:METRIC",
+    "heard_again": "metrics.text.heard_again:METRIC",
     "speaking_rate": "metrics.text.speaking_rate:METRIC",
     "first_content": "metrics.first_content.metric:METRIC",
     "dnsmos": "metrics.speech_quality.dnsmos:METRIC",

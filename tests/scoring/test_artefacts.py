@@ -246,14 +246,3 @@ def test_a_score_is_json_and_its_identity_names_the_normalisers() -> None:
     assert msgspec.json.decode(msgspec.json.encode(found), type=Score) == found
     assert {"jiwer", "whisper-en", "uro-zh", "basic"} <= set(identify(options(METRIC)))
     assert set(identify(options(METRIC, normaliser="none"))) == {"jiwer", "none", "basic"}
-
-
-def test_a_transcript_like_that_of_the_turn_before_is_flagged_where_the_texts_differ() -> None:
-    said = ["Thank you.", "Thank you.", "Good bye.", None, None]
-    outputs = [{"asr": heard("thank you")} for _ in said]
-    found = derive([sample(text, "en") for text in said], outputs, options(METRIC))
-    again = ["same transcript as the turn before" in score.flags for score in found]
-    assert again == [False, False, True, True, True]
-    silent = heard("", no_speech="digital silence")
-    between = derive([sample("Hm.", "en")] * 3, [outputs[0], {"asr": silent}, outputs[0]], options(METRIC))
-    assert not any("same transcript" in flag for score in between for flag in score.flags)

@@ -301,6 +301,7 @@ def test_what_a_hubs_own_client_brings_is_found(
         "MODELSCOPE_CACHE": str(tmp_path),
         "HF_ENDPOINT": address,
         "HF_HUB_CACHE": str(tmp_path),
+        "HF_HUB_OFFLINE": "0",
         "no_proxy": "127.0.0.1",
     }
     code = (

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
 from typing import Final
 
 from metrics.result import Failed, Measured, Unavailable, Value
@@ -50,7 +49,6 @@ METRIC: Final = Metric(
     ),
     derive="metrics.text.artefacts.metric:derive",
     needs=("asr",),
-    of_groups=True,
     identify="metrics.text.artefacts.metric:identify",
     reads=("language", "text", "heard_samples"),
     options=(Option("normaliser", AUTO, "how spellings are made equal; auto: by language", (AUTO, *NORMALISERS)),),
@@ -69,22 +67,7 @@ def identify(options: Options) -> dict[str, str]:
 
 
 def derive(samples: Sequence[Sample], outputs: Sequence[Mapping[str, Score]], options: Options) -> Sequence[Score]:
-    """One dialogue, in order."""
-    turns = [(sample, heard(scores)) for sample, scores in zip(samples, outputs, strict=True)]
-    again = [False, *(_heard_again(before, now) for before, now in pairwise(turns))]
-    return [_one(*turn, options, again=same) for turn, same in zip(turns, again, strict=True)]
-
-
-_Turn = tuple[Sample, Transcript | Unavailable | Failed]
-
-
-def _heard_again(before: _Turn, now: _Turn) -> bool:
-    """A recogniser may hand out its last answer again where it hears nothing. Texts that say the same are believed."""
-    (sample_before, heard_before), (sample, heard_now) = before, now
-    if not isinstance(heard_before, Transcript) or not isinstance(heard_now, Transcript):
-        return False
-    said = sample.text is not None and sample.text == sample_before.text
-    return bool(heard_now.text) and heard_now.text == heard_before.text and not said
+    return [_one(sample, heard(scores), options) for sample, scores in zip(samples, outputs, strict=True)]
 
 
 @dataclass(slots=True)
@@ -102,7 +85,7 @@ class _Found:
         self.figures |= dict.fromkeys(names, Unavailable(because))
 
 
-def _one(sample: Sample, transcript: Transcript | Unavailable | Failed, options: Options, *, again: bool) -> Score:
+def _one(sample: Sample, transcript: Transcript | Unavailable | Failed, options: Options) -> Score:
     if not isinstance(transcript, Transcript):
         return without(METRIC, transcript)
     language = language_of(sample, transcript)
@@ -110,7 +93,7 @@ def _one(sample: Sample, transcript: Transcript | Unavailable | Failed, options:
     own = of_text(sample.text or "", unit)
     if transcript.no_speech and not own:
         return METRIC.nothing(f"no speech, and no text either: {transcript.no_speech}")
-    found = _Found(flags=["same transcript as the turn before"] if again else [])
+    found = _Found()
     tokens = of_transcript(transcript, unit)
     name = for_language(language) if options["normaliser"] == AUTO else options["normaliser"]
     spelled = partial(_units, name, unit)
