@@ -42,10 +42,13 @@ emotion: $(EMOTION)/.made
 test: $(VENV)/.dev $(EMOTION)/.made chromium sound wordnet
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --check --quiet .
-	$(BIN)/mypy
-	$(BIN)/duologue weights fetch --set embedded
-	$(BIN)/duologue weights fetch --set score
-	$(BIN)/pytest $(JOBS)
+	@# Types are checked while weights come and the first tests wait.
+	@$(BIN)/mypy > $(VENV)/types.txt 2>&1 & types=$$!; \
+	$(BIN)/duologue weights fetch --set embedded && \
+	  $(BIN)/duologue weights fetch --set score && \
+	  $(BIN)/pytest $(JOBS); tests=$$?; \
+	wait $$types; types=$$?; cat $(VENV)/types.txt; \
+	[ $$types = 0 ] && [ $$tests = 0 ]
 
 ## The quick half of `make test`: no models, no peers.
 check: $(VENV)/.dev

@@ -12,13 +12,11 @@ from harness.results.finish import finish_run
 from harness.score.engine import Chosen, Resources, ScoreStore, Watcher, score_samples
 from harness.score.samples.of_folder import FolderSamples
 from harness.score.samples.of_run import samples_of_run
-from harness.score.summary import SUMMARY, TABLE, Scored, Scores, write_scores
+from harness.score.summary import FOLDER, SUMMARY, TABLE, Scored, Scores, write_scores
 from metrics.scoring import Sample
 from sessions.errors import SetupError
 from sessions.runs import AGAIN, RunFolder, disk_errors, indented, read_json, write_atomic
 
-FOLDER = "scores"
-"""Where scores lie in a run folder, or in the folder that `--out` names."""
 _SOURCE = "source.json"
 
 

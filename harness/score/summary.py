@@ -26,6 +26,8 @@ from sessions.errors import BadFile
 from sessions.runs import AGAIN, disk_errors, indented, read_json, write_atomic
 
 SCORES_VERSION: Final = 1
+FOLDER: Final = "scores"
+"""Where scores lie in a run folder, or in the folder that `--out` names."""
 SUMMARY: Final = "summary.json"
 TABLE: Final = "scores.csv"
 

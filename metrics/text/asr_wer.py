@@ -23,7 +23,7 @@ from metrics.scoring import Aggregate, Figure, Metric, Option, Options, Sample, 
 from metrics.stats import ratio_interval
 from metrics.text.alignment import Counts, Unit, align, count, unit_of, units
 from metrics.text.corpus import CorpusFigure, Sums, corpus
-from metrics.text.heard import Said, said, without
+from metrics.text.heard import Said, said
 from metrics.text.normalisers import AUTO, NORMALISERS, for_language, normalise, normaliser, words_alone
 from metrics.text.packages import versions
 from sessions.errors import SetupError
@@ -84,7 +84,7 @@ def derive(samples: Sequence[Sample], outputs: Sequence[Mapping[str, Score]], op
 
 def _one(found: Said | Unavailable | Failed, options: Options) -> Score:
     if not isinstance(found, Said):
-        return without(METRIC, found)
+        return METRIC.nothing(found)
     published = options["form"] == AS_PUBLISHED
     if published and found.language not in ("en", "zh"):
         return METRIC.nothing("URO-Bench has an error rate for English and Chinese alone")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from metrics.result import Failed, Unavailable
-from metrics.scoring import Metric, Sample, Score
+from metrics.scoring import Sample, Score
 from metrics.transcript import Transcript, language_of, transcript_of
 
 ASR = "asr"
@@ -40,8 +40,3 @@ def said(sample: Sample, scores: Mapping[str, Score]) -> Said | Unavailable | Fa
     if sample.text is None:
         return Unavailable("the system gave no text of this reply")
     return Said(sample.text, transcript, language_of(sample, transcript), tuple(scores[ASR].flags))
-
-
-def without(metric: Metric, why: Unavailable | Failed) -> Score:
-    """A score whose figures all have that answer."""
-    return Score({figure.name: why for figure in metric.figures})

@@ -10,7 +10,7 @@ from metrics.result import Failed, Measured, Unavailable, Value
 from metrics.scoring import Figure, Metric, Options, Sample, Score
 from metrics.text.alignment import unit_of
 from metrics.text.artefacts.tokens import of_transcript
-from metrics.text.heard import heard, without
+from metrics.text.heard import heard
 from metrics.text.normalisers import normaliser
 from metrics.transcript import Transcript, language_of
 
@@ -48,7 +48,7 @@ def derive(samples: Sequence[Sample], outputs: Sequence[Mapping[str, Score]], op
 
 def _one(sample: Sample, transcript: Transcript | Unavailable | Failed) -> Score:
     if not isinstance(transcript, Transcript):
-        return without(METRIC, transcript)
+        return METRIC.nothing(transcript)
     if transcript.no_speech or not transcript.text:
         return METRIC.nothing("no speech was heard")
     if not transcript.timed:

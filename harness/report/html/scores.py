@@ -8,12 +8,11 @@ from pathlib import Path
 from harness.report.html.markup import Markup, join, tag
 from harness.report.wording import DASH, counts, digits_for, number
 from harness.results.dialogue_result import DialogueResult
-from harness.score.summary import Scores, read_scores
+from harness.score.summary import FOLDER, Scores, read_scores
 from harness.score.wording import Row, samples_line, score_rows, settings_lines, unusable_line
 from metrics.result import Failed, Measured, Unavailable, Value
 from sessions.errors import BadFile
 
-FOLDER = "scores"
 _ROWS_AT_MOST = 500
 _LEGEND = (
     "What the replies sound like and say, scored by models and rules. Means over the turns that have a value, invalid "

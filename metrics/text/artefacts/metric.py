@@ -18,7 +18,7 @@ from metrics.text.artefacts.pauses import longest_s, pauses, stretched
 from metrics.text.artefacts.repeats import repeats
 from metrics.text.artefacts.runs import Run, runs
 from metrics.text.artefacts.tokens import Token, of_text, of_transcript
-from metrics.text.heard import heard, without
+from metrics.text.heard import heard
 from metrics.text.normalisers import AUTO, NORMALISERS, for_language, normaliser, words_alone
 from metrics.text.packages import versions
 from metrics.transcript import Transcript, language_of
@@ -87,7 +87,7 @@ class _Found:
 
 def _one(sample: Sample, transcript: Transcript | Unavailable | Failed, options: Options) -> Score:
     if not isinstance(transcript, Transcript):
-        return without(METRIC, transcript)
+        return METRIC.nothing(transcript)
     language = language_of(sample, transcript)
     unit = unit_of(language)
     own = of_text(sample.text or "", unit)
